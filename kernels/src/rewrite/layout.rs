@@ -203,17 +203,16 @@ impl Groups {
         let transposed = !matches!(graph.value(ids[conv::FORWARD.transposed]), Value::Bool(false));
         let grouped = !matches!(graph.value(ids[conv::FORWARD.groups]), Value::Int(1));
         let images = [input, output].iter().all(|&image| bounds(image).len() == 4);
-        let Some(&[_, per_group, ref taps @ ..]) = weight.filter(|_| constant && !(transposed && grouped) && images)
-        else {
+        let Some(&[_, per_group, ..]) = weight.filter(|_| constant && !(transposed && grouped) && images) else {
             return self.fix_all(graph, ids);
         };
-        // A channel with several outputs of its own has no fast algorithm with the channels innermost, and groups and a
-        // convolution of one tap have none from one order to the other.
+        // A channel with several outputs of its own has no fast algorithm with the channels innermost, and groups have
+        // none from one order to the other.
         let channels = bounds(input)[1];
         if per_group == 1 && grouped && bounds(output)[1] != channels {
             return self.fix_all(graph, ids);
         }
-        if grouped || taps.iter().all(|&taps| taps == 1) {
+        if grouped {
             self.join(input, output);
         }
         let root = self.root(output);
