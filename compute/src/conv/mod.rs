@@ -6,9 +6,11 @@
 //! [`gradient`] has the gradients of weight and bias.
 
 mod algorithm;
+mod blocked;
 mod convolution;
 mod depthwise;
 pub mod direct;
+mod few_channels;
 mod geometry;
 pub mod gradient;
 mod half_precision;

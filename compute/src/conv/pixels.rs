@@ -4,82 +4,21 @@
 //! Invariant: an output element is one sum over taps and the input channels of its group, in that order, started with the
 //! bias, whatever block, tile or thread it is in.
 
+use super::blocked::{BlockedWeight, Image, blocks_of, bound};
+use super::few_channels::{self, Patches};
 use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
-use crate::error::{Error, room};
-use crate::gemm::blocks::{Blocks, fill};
 use crate::gemm::tiles::{load, store};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, Line, Vectors, WithFloats, add_products};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each};
-use crate::zeroed::Zeroed;
 
 /// A multiplication and an addition here.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.014);
 
 /// Bytes that stay in a second level of cache next to others.
 const CACHE: usize = 1 << 18;
-
-/// A weight as blocks of output channels, for every group: in a block all channels of a tap and an input channel together.
-#[derive(Default)]
-pub(super) struct BlockedWeight {
-    lines: Zeroed<Line>,
-    /// Zeros that a window meets in the padding.
-    zeros: Vec<f32>,
-}
-
-/// The blocks of the output channels of a group.
-fn blocks_of(geometry: &Geometry) -> Blocks {
-    let [inputs, channels] = geometry.group_channels();
-    Blocks::new(geometry.weight.area() * inputs, channels)
-}
-
-/// Elements of a row of taps.
-fn row_len(geometry: &Geometry) -> usize {
-    geometry.group_channels()[0].saturating_mul(geometry.weight.sizes[2])
-}
-
-impl BlockedWeight {
-    /// Returns how many bytes it takes.
-    pub(super) fn bytes(&self) -> usize {
-        self.lines.byte_len() + self.zeros.capacity() * size_of::<f32>()
-    }
-
-    /// Returns how many bytes that of a geometry takes.
-    pub(super) fn bytes_of(geometry: &Geometry) -> usize {
-        let row = row_len(geometry).saturating_mul(size_of::<f32>());
-        blocks_of(geometry).bytes().saturating_mul(geometry.groups).saturating_add(row)
-    }
-
-    /// Packs a weight, in the memory there is if that is enough.
-    pub(super) fn pack(&mut self, geometry: &Geometry, weight: &[f32]) -> Result<(), Error> {
-        let (blocks, kernel) = (blocks_of(geometry), &geometry.weight);
-        let [inputs, channels] = geometry.group_channels();
-        let zeros = row_len(geometry);
-        if self.zeros.capacity() < zeros {
-            self.zeros = room(zeros)?;
-        }
-        self.zeros.resize(zeros, 0.0);
-        let lines = std::mem::take(&mut self.lines);
-        self.lines = blocks.pack(lines, geometry.groups, |group, rows, columns, lines| {
-            // The weight is by output channel and input of the group; transposed, it is by input and then output channel of
-            // the group. Each tap is a matrix.
-            let (first, [row, column]) = match geometry.transposed {
-                true => (group * inputs * kernel.batch.1, [kernel.batch.1, kernel.channels.1]),
-                false => (group * channels * kernel.batch.1, [kernel.channels.1, kernel.batch.1]),
-            };
-            let each = inputs * columns.len().div_ceil(LANES).max(1);
-            let taps = rows.step_by(inputs.max(1)).zip(lines.chunks_exact_mut(each.max(1)));
-            for (tap, lines) in taps.map(|(row, lines)| (row / inputs, lines)) {
-                let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
-                let start = first + y * kernel.strides[1] + x * kernel.strides[2];
-                fill(&weight[start..], [row, column], 0..inputs, columns.clone(), lines);
-            }
-        })?;
-        Ok(())
-    }
-}
 
 /// Computes all images: pixels of the input have their channels next to each other and rows of pixels no gaps, and so have
 /// those of the output.
@@ -106,7 +45,8 @@ pub(super) fn convolve(
     // Every part of the pixels reads the weight, and every part of the channels the image: the smaller is read often.
     let image = images.area() * images.channels.0 * size_of::<f32>();
     let reads_weight = blocks.bytes() <= CACHE.max(image) && area.div_ceil(pixels) >= threads;
-    let by_channels = parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads;
+    let copies = few_channels::pays(geometry);
+    let by_channels = !copies && parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads;
     for n in 0..to.batch.0 {
         let image = Image { geometry, data: &input[n * images.batch.1..], bias, packed, blocks, clamp };
         let out = &mut out[n * to.batch.1..][..area * channels];
@@ -124,9 +64,13 @@ pub(super) fn convolve(
         for_each(parallel, WriteAll(out, pixels * channels), |part, out| {
             let range = [part * pixels, out.len() / channels];
             let mut columns = Columns::all(out, channels);
-            for (group, block) in (0..geometry.groups).flat_map(|g| (0..blocks.count()).map(move |b| (g, b))) {
-                let offset = group * blocks.columns + block * width;
-                path.run(Part { image: &image, group, block, pixels: range, offset, out: &mut columns });
+            if copies {
+                path.run(Patches { image: &image, pixels: range, out: &mut columns });
+            } else {
+                for (group, block) in (0..geometry.groups).flat_map(|g| (0..blocks.count()).map(move |b| (g, b))) {
+                    let offset = group * blocks.columns + block * width;
+                    path.run(Part { image: &image, group, block, pixels: range, offset, out: &mut columns });
+                }
             }
             if let Some(epilogue) = epilogue {
                 epilogue.finish(out);
@@ -154,16 +98,6 @@ fn finish(epilogue: &Epilogue, columns: &mut Columns<'_, f32>, pixels: usize, co
     }
 }
 
-/// An image and what it is convolved with.
-struct Image<'a> {
-    geometry: &'a Geometry,
-    data: &'a [f32],
-    bias: &'a [f32],
-    packed: &'a BlockedWeight,
-    blocks: Blocks,
-    clamp: Clamp,
-}
-
 /// A block of output channels of some pixels.
 struct Part<'a, 'o> {
     image: &'a Image<'a>,
@@ -182,7 +116,10 @@ impl WithFloats for Part<'_, '_> {
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
         if F::TILES == 1 {
-            return self.rows::<F, 6, 1>(floats);
+            return match floats.half().filter(|_| self.image.blocks.columns(self.block).len() <= HALF) {
+                Some(half) => self.rows::<F::Half, 12, 1>(half),
+                None => self.rows::<F, 6, 1>(floats),
+            };
         }
         match self.image.blocks.tiles(self.block) {
             4 => self.rows::<F, 6, 4>(floats),
@@ -196,10 +133,10 @@ impl WithFloats for Part<'_, '_> {
 impl Part<'_, '_> {
     /// Tiles of so many pixels and vectors.
     #[inline(always)]
-    fn rows<F: Floats, const ROWS: usize, const TILES: usize>(self, floats: F) {
+    fn rows<F: Vectors, const ROWS: usize, const TILES: usize>(self, floats: F) {
         let Image { blocks, packed, bias, geometry, clamp, .. } = self.image;
         let (weights, _) =
-            blocks.block(&packed.lines.all()[self.group * blocks.lines()..], self.block).as_chunks::<TILES>();
+            blocks.block(&packed.lines()[self.group * blocks.lines()..], self.block).as_chunks::<TILES>();
         let columns = blocks.columns(self.block);
         let count = columns.len();
         let bias = bias.get(self.group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);
@@ -234,21 +171,10 @@ impl Part<'_, '_> {
     }
 }
 
-/// Sums within bounds.
-#[inline(always)]
-fn bound<F: Floats, const TILES: usize>(floats: F, sums: [F::V; TILES], [least, greatest]: [F::V; 2]) -> [F::V; TILES] {
-    // Not `map`, whose closure may stay a function without the instructions.
-    let mut bounded = sums;
-    for sums in &mut bounded {
-        *sums = floats.at_most(greatest, floats.at_least(least, *sums));
-    }
-    bounded
-}
-
 impl Image<'_> {
     /// The sums of some pixels, and of the last of them in the place of those that there are fewer.
     #[inline(always)]
-    fn sums<F: Floats, const ROWS: usize, const TILES: usize>(
+    fn sums<F: Vectors, const ROWS: usize, const TILES: usize>(
         &self,
         floats: F,
         group: usize,
@@ -291,7 +217,7 @@ impl Image<'_> {
             let down = (ky * slides[1].dilation) as isize;
             for kx in 0..runs {
                 let right = (kx * dilation) as isize;
-                let mut rows = [&packed.zeros[..len]; ROWS];
+                let mut rows = [&packed.zeros()[..len]; ROWS];
                 for (row, [y, x]) in rows.iter_mut().zip(places) {
                     let [y, x] = [y + down, x + right];
                     // What is before the first is a great number, too.
@@ -309,7 +235,7 @@ impl Image<'_> {
     /// Adds to the sums of some pixels of a row of the output, which are as far from each other as those of the input are
     /// strided, so that all meet the same taps.
     #[inline(always)]
-    fn add_transposed<F: Floats, const ROWS: usize, const TILES: usize>(
+    fn add_transposed<F: Vectors, const ROWS: usize, const TILES: usize>(
         &self,
         floats: F,
         group: usize,
@@ -332,7 +258,7 @@ impl Image<'_> {
             let line = &data[line as usize * images.strides[1]..];
             for kx in 0..right.kernel {
                 let Some(start) = place(right, x, kx) else { continue };
-                let mut rows = [&packed.zeros[..channels]; ROWS];
+                let mut rows = [&packed.zeros()[..channels]; ROWS];
                 for (row, place) in rows.iter_mut().enumerate() {
                     let at = start.wrapping_add(row.min(count - 1) as isize) as usize;
                     if at < images.sizes[2] {

@@ -1,8 +1,8 @@
 //! The weight of a convolution of `f32` in the order its loops read it, where that is not the order it is stored in.
 
 use super::algorithm::Algorithm;
+use super::blocked::BlockedWeight;
 use super::geometry::Geometry;
-use super::pixels::BlockedWeight;
 use crate::error::{Error, room};
 use crate::simd::float_path::FloatPath;
 

@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 
 use super::blocks::{Blocks, Columns as Rhs, DEPTH, Panel};
 use super::{Bias, Mat, Terms};
-use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products};
 use crate::threads::Columns;
 
 /// The most rows of a tile.
@@ -49,6 +49,10 @@ impl<R: Rhs> WithFloats for Part<'_, '_, R> {
             let range = start..(start + DEPTH).min(blocks.depth);
             let lhs = columns(self.lhs, range.clone(), &mut gathered);
             for block in self.blocks.clone() {
+                if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
+                    self.block::<F::Half, 12, 6, 1>(half, lhs, range.clone(), (&blocks, block));
+                    continue;
+                }
                 match (F::TILES, blocks.tiles(block)) {
                     (1, _) => self.block::<F, 6, 3, 1>(floats, lhs, range.clone(), (&blocks, block)),
                     (_, 4) => self.block::<F, 6, 3, 4>(floats, lhs, range.clone(), (&blocks, block)),
@@ -82,7 +86,7 @@ impl<R: Rhs> Part<'_, '_, R> {
     /// All rows of a block, in tiles of `ROWS`, or of `HALF` and of one where there are not as many; of the sums, those over
     /// the columns that `lhs` has, which meet these rows of the right operand.
     #[inline(always)]
-    fn block<F: Floats, const ROWS: usize, const HALF: usize, const TILES: usize>(
+    fn block<F: Vectors, const ROWS: usize, const HALF: usize, const TILES: usize>(
         &mut self,
         floats: F,
         lhs: Mat<'_, f32>,
@@ -125,7 +129,7 @@ struct Tile<'t, 'o> {
 impl Tile<'_, '_> {
     /// Some rows, up to `ROWS`; returns how many.
     #[inline(always)]
-    fn rows<F: Floats, const ROWS: usize, const TILES: usize>(
+    fn rows<F: Vectors, const ROWS: usize, const TILES: usize>(
         &mut self,
         floats: F,
         weights: &[[Line; TILES]],
@@ -165,7 +169,7 @@ impl Tile<'_, '_> {
 
     /// Number that is added to the products of a row.
     #[inline(always)]
-    fn start<F: Floats, const TILES: usize>(&mut self, floats: F, row: usize) -> [F::V; TILES] {
+    fn start<F: Vectors, const TILES: usize>(&mut self, floats: F, row: usize) -> [F::V; TILES] {
         let mut start = match self.step.bias {
             Bias::None => [floats.splat(0.0); TILES],
             Bias::Row(bias) => load(floats, &bias[self.columns.clone()]),
@@ -184,7 +188,7 @@ impl Tile<'_, '_> {
 
 /// The vectors of a row, and zeros behind its end.
 #[inline(always)]
-pub(crate) fn load<F: Floats, const TILES: usize>(floats: F, row: &[f32]) -> [F::V; TILES] {
+pub(crate) fn load<F: Vectors, const TILES: usize>(floats: F, row: &[f32]) -> [F::V; TILES] {
     let (whole, rest) = row.as_chunks::<LANES>();
     let mut vectors = [floats.splat(0.0); TILES];
     for (tile, vector) in vectors.iter_mut().enumerate() {
@@ -201,7 +205,7 @@ pub(crate) fn load<F: Floats, const TILES: usize>(floats: F, row: &[f32]) -> [F:
 
 /// Writes vectors into a row, up to its end.
 #[inline(always)]
-pub(crate) fn store<F: Floats, const TILES: usize>(floats: F, vectors: [F::V; TILES], row: &mut [f32]) {
+pub(crate) fn store<F: Vectors, const TILES: usize>(floats: F, vectors: [F::V; TILES], row: &mut [f32]) {
     let (whole, rest) = row.as_chunks_mut::<LANES>();
     for (tile, vector) in vectors.into_iter().enumerate() {
         if let Some(row) = whole.get_mut(tile) {

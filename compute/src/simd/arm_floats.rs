@@ -6,7 +6,7 @@
 use std::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected;
 
-use super::floats::{Floats, LANES, WithFloats};
+use super::floats::{Floats, LANES, Vectors, WithFloats};
 use super::token::token;
 
 token!(
@@ -14,9 +14,8 @@ token!(
     NeonFloats, is_aarch64_feature_detected, WithFloats, "neon", "neon"
 );
 
-impl Floats for NeonFloats {
+impl Vectors for NeonFloats {
     type V = [float32x4_t; 4];
-    const TILES: usize = 1;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
@@ -54,6 +53,16 @@ impl Floats for NeonFloats {
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the token exists.
         std::array::from_fn(|part| unsafe { vbslq_f32(vcltq_f32(greatest[part], x[part]), greatest[part], x[part]) })
+    }
+}
+
+impl Floats for NeonFloats {
+    type Half = NeonFloats;
+    const TILES: usize = 1;
+
+    #[inline(always)]
+    fn half(self) -> Option<NeonFloats> {
+        None
     }
 
     #[inline(always)]

@@ -6,6 +6,8 @@
 
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
+/// Floats of half a vector.
+pub(crate) const HALF: usize = LANES / 2;
 
 /// Floats of one line of the cache.
 #[derive(Clone, Copy, PartialEq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
@@ -17,18 +19,16 @@ impl Line {
     pub(crate) const ZERO: Line = Line([0.0; LANES]);
 }
 
-/// Instructions on vectors of [`LANES`] floats.
-pub(crate) trait Floats: Copy {
-    /// Vector of [`LANES`] floats, in one register or several.
+/// Instructions that sums of products are computed with, on vectors of [`LANES`] floats or fewer.
+pub(crate) trait Vectors: Copy {
+    /// Vector of floats, in one register or several.
     type V: Copy;
-    /// The most vectors of a row of sums in [`add_products`].
-    const TILES: usize;
 
     /// One number in all lanes.
     fn splat(self, x: f32) -> Self::V;
-    /// Reads a vector from a slice, at any alignment.
+    /// Reads the first numbers, as many as a vector has, at any alignment.
     fn load(self, from: &[f32; LANES]) -> Self::V;
-    /// Writes the numbers.
+    /// Writes the numbers from the first place on.
     fn store(self, v: Self::V, to: &mut [f32; LANES]);
     /// `a * b + c`.
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
@@ -36,6 +36,20 @@ pub(crate) trait Floats: Copy {
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V;
     /// The smaller of each pair, and `x` where one is NaN.
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
+    /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
+    #[inline(always)]
+    fn prefetch(self, _line: *const Line) {}
+}
+
+/// Instructions on vectors of [`LANES`] floats.
+pub(crate) trait Floats: Vectors {
+    /// The same on the first [`HALF`] floats of vectors, if that takes half as long.
+    type Half: Vectors;
+    /// The most vectors of a row of sums in [`add_products`].
+    const TILES: usize;
+
+    /// Instructions for [`HALF`] floats; `None` if they take as long as those for all.
+    fn half(self) -> Option<Self::Half>;
     /// `x` where it is greater than `greatest` or NaN, and `greatest` elsewhere.
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// The sum of the lanes: of those eight apart, then four, two and one.
@@ -57,9 +71,6 @@ pub(crate) trait Floats: Copy {
         }
         columns
     }
-    /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
-    #[inline(always)]
-    fn prefetch(self, _line: *const Line) {}
 }
 
 /// A computation that runs with the instructions; `run` must be inlined, and so must what it calls.
@@ -85,9 +96,8 @@ pub(crate) fn write<F: Floats>(floats: F, v: F::V, to: &mut [f32]) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain;
 
-impl Floats for Plain {
+impl Vectors for Plain {
     type V = [f32; LANES];
-    const TILES: usize = 1;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
@@ -121,6 +131,16 @@ impl Floats for Plain {
         x.iter_mut().zip(greatest).for_each(|(x, greatest)| *x = if greatest < *x { greatest } else { *x });
         x
     }
+}
+
+impl Floats for Plain {
+    type Half = Plain;
+    const TILES: usize = 1;
+
+    #[inline(always)]
+    fn half(self) -> Option<Plain> {
+        None
+    }
 
     #[inline(always)]
     fn greater(self, mut greatest: Self::V, x: Self::V) -> Self::V {
@@ -151,7 +171,7 @@ const AHEAD: usize = 16;
 ///
 /// If a row is shorter than there are rows of weights.
 #[inline(always)]
-pub(crate) fn add_products<F: Floats, const ROWS: usize, const TILES: usize>(
+pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
     floats: F,
     rows: [&[f32]; ROWS],
     weights: &[[Line; TILES]],

@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::floats::{Floats, LANES, Line, WithFloats};
+use super::floats::{Floats, LANES, Line, Vectors, WithFloats};
 use super::token::token;
 
 token!(
@@ -17,9 +17,8 @@ token!(
     Avx512Floats, is_x86_feature_detected, WithFloats, "avx512f,avx2,fma", "avx512f" "avx2" "fma"
 );
 
-impl Floats for Avx2Floats {
+impl Vectors for Avx2Floats {
     type V = [__m256; 2];
-    const TILES: usize = 1;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
@@ -59,6 +58,16 @@ impl Floats for Avx2Floats {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { [_mm256_min_ps(greatest[0], x[0]), _mm256_min_ps(greatest[1], x[1])] }
     }
+}
+
+impl Floats for Avx2Floats {
+    type Half = HalfAvx2;
+    const TILES: usize = 1;
+
+    #[inline(always)]
+    fn half(self) -> Option<HalfAvx2> {
+        Some(HalfAvx2(self))
+    }
 
     #[inline(always)]
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V {
@@ -95,6 +104,50 @@ impl Floats for Avx2Floats {
             }
         }
         columns
+    }
+}
+
+/// The first half of vectors.
+#[derive(Clone, Copy)]
+pub(crate) struct HalfAvx2(Avx2Floats);
+
+impl Vectors for HalfAvx2 {
+    type V = __m256;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m256 {
+        // SAFETY: the token exists.
+        unsafe { _mm256_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32; LANES]) -> __m256 {
+        // SAFETY: there are more than eight floats, and the token exists.
+        unsafe { _mm256_loadu_ps(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, v: __m256, to: &mut [f32; LANES]) {
+        // SAFETY: there is room for more than eight floats, and the token exists.
+        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), v) }
+    }
+
+    #[inline(always)]
+    fn fma(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        // SAFETY: the token exists.
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn at_least(self, least: __m256, x: __m256) -> __m256 {
+        // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
+        unsafe { _mm256_max_ps(least, x) }
+    }
+
+    #[inline(always)]
+    fn at_most(self, greatest: __m256, x: __m256) -> __m256 {
+        // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
+        unsafe { _mm256_min_ps(greatest, x) }
     }
 }
 
@@ -148,9 +201,8 @@ unsafe fn total(v: __m256) -> f32 {
     }
 }
 
-impl Floats for Avx512Floats {
+impl Vectors for Avx512Floats {
     type V = __m512;
-    const TILES: usize = 4;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
@@ -186,6 +238,22 @@ impl Floats for Avx512Floats {
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { _mm512_min_ps(greatest, x) }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, line: *const Line) {
+        // SAFETY: the token exists. Fetching is a hint: no address faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
+    }
+}
+
+impl Floats for Avx512Floats {
+    type Half = Avx512Floats;
+    const TILES: usize = 4;
+
+    #[inline(always)]
+    fn half(self) -> Option<Avx512Floats> {
+        None
     }
 
     #[inline(always)]
@@ -244,11 +312,5 @@ impl Floats for Avx512Floats {
             }
         }
         columns
-    }
-
-    #[inline(always)]
-    fn prefetch(self, line: *const Line) {
-        // SAFETY: the token exists. Fetching is a hint: no address faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
     }
 }

@@ -1,0 +1,105 @@
+//! Weights in blocks of output channels, and images that are convolved with them.
+//!
+//! Invariant: a block has, for every tap and input channel of a group in turn, all of its output channels.
+
+use super::geometry::Geometry;
+use crate::epilogue::Clamp;
+use crate::error::{Error, room};
+use crate::gemm::blocks::{Blocks, fill};
+use crate::simd::floats::{LANES, Line, Vectors};
+use crate::zeroed::Zeroed;
+
+/// A weight as blocks of output channels, for every group: in a block all channels of a tap and an input channel together.
+#[derive(Default)]
+pub(super) struct BlockedWeight {
+    lines: Zeroed<Line>,
+    /// Zeros that a window meets in the padding.
+    zeros: Vec<f32>,
+}
+
+/// The blocks of the output channels of a group.
+pub(super) fn blocks_of(geometry: &Geometry) -> Blocks {
+    let [inputs, channels] = geometry.group_channels();
+    Blocks::new(geometry.weight.area() * inputs, channels)
+}
+
+/// Elements of a row of taps.
+fn row_len(geometry: &Geometry) -> usize {
+    geometry.group_channels()[0].saturating_mul(geometry.weight.sizes[2])
+}
+
+impl BlockedWeight {
+    /// The lines of all blocks.
+    pub(super) fn lines(&self) -> &[Line] {
+        self.lines.all()
+    }
+
+    /// Zeros, as many as a row of taps meets.
+    pub(super) fn zeros(&self) -> &[f32] {
+        &self.zeros
+    }
+
+    /// Returns how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.lines.byte_len() + self.zeros.capacity() * size_of::<f32>()
+    }
+
+    /// Returns how many bytes that of a geometry takes.
+    pub(super) fn bytes_of(geometry: &Geometry) -> usize {
+        let row = row_len(geometry).saturating_mul(size_of::<f32>());
+        blocks_of(geometry).bytes().saturating_mul(geometry.groups).saturating_add(row)
+    }
+
+    /// Packs a weight, in the memory there is if that is enough.
+    pub(super) fn pack(&mut self, geometry: &Geometry, weight: &[f32]) -> Result<(), Error> {
+        let (blocks, kernel) = (blocks_of(geometry), &geometry.weight);
+        let [inputs, channels] = geometry.group_channels();
+        let zeros = row_len(geometry);
+        if self.zeros.capacity() < zeros {
+            self.zeros = room(zeros)?;
+        }
+        self.zeros.resize(zeros, 0.0);
+        let lines = std::mem::take(&mut self.lines);
+        self.lines = blocks.pack(lines, geometry.groups, |group, rows, columns, lines| {
+            // The weight is by output channel and input of the group; transposed, it is by input and then output channel of
+            // the group. Each tap is a matrix.
+            let (first, [row, column]) = match geometry.transposed {
+                true => (group * inputs * kernel.batch.1, [kernel.batch.1, kernel.channels.1]),
+                false => (group * channels * kernel.batch.1, [kernel.channels.1, kernel.batch.1]),
+            };
+            let each = inputs * columns.len().div_ceil(LANES).max(1);
+            let taps = rows.step_by(inputs.max(1)).zip(lines.chunks_exact_mut(each.max(1)));
+            for (tap, lines) in taps.map(|(row, lines)| (row / inputs, lines)) {
+                let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
+                let start = first + y * kernel.strides[1] + x * kernel.strides[2];
+                fill(&weight[start..], [row, column], 0..inputs, columns.clone(), lines);
+            }
+        })?;
+        Ok(())
+    }
+}
+
+/// An image and what it is convolved with.
+pub(super) struct Image<'a> {
+    pub(super) geometry: &'a Geometry,
+    pub(super) data: &'a [f32],
+    pub(super) bias: &'a [f32],
+    pub(super) packed: &'a BlockedWeight,
+    pub(super) blocks: Blocks,
+    pub(super) clamp: Clamp,
+}
+
+/// Sums within bounds.
+#[inline(always)]
+pub(super) fn bound<F: Vectors, const TILES: usize>(
+    floats: F,
+    sums: [F::V; TILES],
+    [least, greatest]: [F::V; 2],
+) -> [F::V; TILES] {
+    // Not `map`, whose closure may stay a function without the instructions.
+    let mut bounded = sums;
+    for sums in &mut bounded {
+        *sums = floats.at_most(greatest, floats.at_least(least, *sums));
+    }
+    bounded
+}
