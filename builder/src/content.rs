@@ -20,6 +20,21 @@ pub trait Content: Send + Sync {
 
     /// Writes all of them: the same ones every time, and exactly [`Content::byte_len`] of them.
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Appends all of them; a content that can do without a copy in between says how.
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.write_to(&mut Counted { out, left: self.byte_len() })
+    }
+
+    /// Returns the bytes where they are in memory.
+    fn as_slice(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Returns whether every writing computes the bytes, so that who needs them twice had better retain them.
+    fn is_computed(&self) -> bool {
+        false
+    }
 }
 
 /// The SHA-256 of a content.
@@ -90,8 +105,48 @@ impl<'d> Data<'d> {
     pub fn to_vec(&self) -> io::Result<Vec<u8>> {
         let len = usize::try_from(self.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut bytes = room::with_room(len).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
-        self.write_to(&mut bytes)?;
+        self.append_to(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Appends the bytes to others.
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let (before, want) = (out.len(), self.len());
+        match &self.0 {
+            Repr::Borrowed(bytes) => out.extend_from_slice(bytes),
+            Repr::Shared(shared) => shared.content.append_to(out)?,
+        }
+        match out.len().saturating_sub(before) as u64 {
+            have if have == want => Ok(()),
+            have => Err(miscounted(want, have)),
+        }
+    }
+
+    /// Returns the bytes, if they are in memory.
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Repr::Borrowed(bytes) => Some(bytes),
+            Repr::Shared(shared) => shared.content.as_slice(),
+        }
+    }
+
+    /// Returns whether every writing computes the bytes.
+    pub fn is_computed(&self) -> bool {
+        match &self.0 {
+            Repr::Borrowed(_) => false,
+            Repr::Shared(shared) => shared.content.is_computed(),
+        }
+    }
+
+    /// The same bytes with their digest taken, and in memory where every writing would compute them.
+    pub(crate) fn settled(&self) -> io::Result<Self> {
+        if self.is_computed() {
+            let bytes = self.to_vec()?;
+            let digest = OnceLock::from(Digest::from(Sha256::digest(&bytes)));
+            return Ok(Data(Repr::Shared(Arc::new(Shared { digest, content: bytes }))));
+        }
+        self.digest()?;
+        Ok(self.clone())
     }
 
     /// The SHA-256 of the bytes. Clones of a content that is not borrowed take it once.
@@ -149,6 +204,10 @@ impl Content for Vec<u8> {
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(self)
     }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        Some(self)
+    }
 }
 
 /// A part of a file.
@@ -164,10 +223,8 @@ impl Content for FileRange {
     }
 
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display()));
-        let mut file = File::open(&self.path).map_err(named)?;
-        file.seek(SeekFrom::Start(self.offset)).map_err(named)?;
-        let mut file = file.take(self.len);
+        let named = |error| self.named(error);
+        let mut file = self.open().map_err(named)?;
         let mut buffer = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX).min(PIECE)];
         let mut have = 0u64;
         loop {
@@ -180,6 +237,26 @@ impl Content for FileRange {
             return Err(named(miscounted(self.len, have)));
         }
         Ok(())
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let have = self.open().and_then(|mut file| file.read_to_end(out)).map_err(|error| self.named(error))?;
+        match (have as u64) < self.len {
+            true => Err(self.named(miscounted(self.len, have as u64))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl FileRange {
+    fn open(&self) -> io::Result<io::Take<File>> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.offset))?;
+        Ok(file.take(self.len))
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
     }
 }
 

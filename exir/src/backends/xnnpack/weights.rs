@@ -1,5 +1,8 @@
-//! Bytes of constants: read, rearranged, rounded and packed.
+//! Bytes of constants: read, rearranged, rounded and packed. What takes long is done when the bytes are asked for.
 
+use std::io::{self, Write};
+
+use edgepack_builder::content::{Content, Data};
 use edgepack_format::scalar::ScalarType;
 
 use super::facts::Facts;
@@ -11,6 +14,69 @@ use crate::graph::ValueId;
 pub(super) fn bytes(weight: &Weight<'_>, order: &[usize]) -> Result<Vec<u8>, Error> {
     let order: Vec<u8> = order.iter().filter_map(|dim| u8::try_from(*dim).ok()).collect();
     Ok(weight.data(&order)?.1.to_vec()?)
+}
+
+/// Returns the content of a constant with its dimensions in this order, to be read when it is needed.
+pub(super) fn data(weight: &Weight<'_>, order: &[usize]) -> Result<Data<'static>, Error> {
+    let order: Vec<u8> = order.iter().filter_map(|dim| u8::try_from(*dim).ok()).collect();
+    weight.own_data(&order)
+}
+
+/// A content made of another one.
+struct Changed<F> {
+    source: Data<'static>,
+    len: u64,
+    change: F,
+}
+
+/// Returns the content of so many bytes that a function makes of all bytes of another.
+pub(super) fn changed(
+    source: Data<'static>,
+    len: u64,
+    change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+) -> Data<'static> {
+    Data::new(Changed { source, len, change })
+}
+
+impl<F: Fn(Vec<u8>) -> Vec<u8> + Send + Sync> Content for Changed<F> {
+    fn byte_len(&self) -> u64 {
+        self.len
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&(self.change)(self.source.to_vec()?))
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let bytes = (self.change)(self.source.to_vec()?);
+        match out.is_empty() {
+            true => *out = bytes,
+            false => out.extend_from_slice(&bytes),
+        }
+        Ok(())
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
+/// Multiplies runs of so many numbers, each by its own factor.
+pub(super) fn scale(bytes: &mut [u8], scalar_type: ScalarType, run: usize, factors: &[f32]) {
+    let run = run.max(1);
+    match scalar_type {
+        ScalarType::HALF => {
+            for (run, factor) in bytes.as_chunks_mut::<2>().0.chunks_mut(run).zip(factors) {
+                let scaled = |two: [u8; 2]| half::f16::from_f32(half::f16::from_le_bytes(two).to_f32() * factor);
+                run.iter_mut().for_each(|two| *two = scaled(*two).to_le_bytes());
+            }
+        }
+        _ => {
+            for (run, factor) in bytes.as_chunks_mut::<4>().0.chunks_mut(run).zip(factors) {
+                run.iter_mut().for_each(|four| *four = (f32::from_le_bytes(*four) * factor).to_le_bytes());
+            }
+        }
+    }
 }
 
 /// Returns the numbers of a constant of floats, in the order of its dimensions.
@@ -57,6 +123,13 @@ pub(super) fn is_zero(facts: &Facts<'_, '_>, value: ValueId) -> bool {
         ScalarType::FLOAT => bytes.as_chunks::<4>().0.iter().all(|four| f32::from_le_bytes(*four) == 0.0),
         _ => bytes.iter().all(|byte| *byte == 0),
     })
+}
+
+/// Returns the content of [`four_bits`] of rows of so many numbers.
+pub(super) fn packed(data: Data<'static>, row: usize) -> Data<'static> {
+    let rows = data.len().checked_div(row.max(1) as u64).unwrap_or(0);
+    let len = rows.saturating_mul(row.div_ceil(2) as u64);
+    changed(data, len, move |bytes| four_bits(&bytes, row))
 }
 
 /// Packs rows of bytes that hold numbers from -8 to 7: two in a byte, the first in the low half, plus 8. A row of an odd
