@@ -26,6 +26,20 @@ pub trait Content: Send + Sync {
         self.write_to(&mut Counted { out, left: self.byte_len() })
     }
 
+    /// Appends `len` bytes from `start` on, which there must be. A content of which parts can be had alone says how.
+    fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut whole = Vec::new();
+        let bytes = match self.as_slice() {
+            Some(bytes) => bytes,
+            None => {
+                self.append_to(&mut whole)?;
+                &whole
+            }
+        };
+        out.extend_from_slice(part(bytes, start, len)?);
+        Ok(())
+    }
+
     /// Returns the bytes where they are in memory.
     fn as_slice(&self) -> Option<&[u8]> {
         None
@@ -122,6 +136,15 @@ impl<'d> Data<'d> {
         }
     }
 
+    /// Appends `len` bytes from `start` on to others.
+    pub fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        match &self.0 {
+            Repr::Borrowed(bytes) => out.extend_from_slice(part(bytes, start, len)?),
+            Repr::Shared(shared) => shared.content.append_part(start, len, out)?,
+        }
+        Ok(())
+    }
+
     /// Returns the bytes, if they are in memory.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.0 {
@@ -181,6 +204,12 @@ impl<'d, const N: usize> From<&'d [u8; N]> for Data<'d> {
     }
 }
 
+impl<const N: usize> From<[u8; N]> for Data<'_> {
+    fn from(bytes: [u8; N]) -> Self {
+        bytes.to_vec().into()
+    }
+}
+
 impl From<Vec<u8>> for Data<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Data::new(bytes)
@@ -224,7 +253,7 @@ impl Content for FileRange {
 
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         let named = |error| self.named(error);
-        let mut file = self.open().map_err(named)?;
+        let mut file = self.open(0, self.len).map_err(named)?;
         let mut buffer = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX).min(PIECE)];
         let mut have = 0u64;
         loop {
@@ -240,19 +269,27 @@ impl Content for FileRange {
     }
 
     fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        let have = self.open().and_then(|mut file| file.read_to_end(out)).map_err(|error| self.named(error))?;
-        match (have as u64) < self.len {
-            true => Err(self.named(miscounted(self.len, have as u64))),
-            false => Ok(()),
+        self.append_part(0, self.len, out)
+    }
+
+    fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        if start.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(self.named(miscounted(start.saturating_add(len), self.len)));
+        }
+        let read = self.open(start, len).and_then(|mut file| file.read_to_end(out));
+        match read.map_err(|error| self.named(error))? as u64 {
+            have if have < len => Err(self.named(miscounted(len, have))),
+            _ => Ok(()),
         }
     }
 }
 
 impl FileRange {
-    fn open(&self) -> io::Result<io::Take<File>> {
+    /// The file from `start` of the part on, for `len` bytes.
+    fn open(&self, start: u64, len: u64) -> io::Result<io::Take<File>> {
         let mut file = File::open(&self.path)?;
-        file.seek(SeekFrom::Start(self.offset))?;
-        Ok(file.take(self.len))
+        file.seek(SeekFrom::Start(self.offset.saturating_add(start)))?;
+        Ok(file.take(len))
     }
 
     fn named(&self, error: io::Error) -> io::Error {
@@ -285,6 +322,13 @@ pub(crate) fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
         left = left.saturating_sub(piece as u64);
     }
     Ok(())
+}
+
+/// `len` bytes from `start` on.
+fn part(bytes: &[u8], start: u64, len: u64) -> io::Result<&[u8]> {
+    let from = usize::try_from(start).ok().and_then(|start| bytes.get(start..));
+    let part = from.zip(usize::try_from(len).ok()).and_then(|(from, len)| from.get(..len));
+    part.ok_or_else(|| miscounted(start.saturating_add(len), bytes.len() as u64))
 }
 
 fn miscounted(want: u64, have: u64) -> io::Error {
@@ -364,6 +408,17 @@ mod tests {
         std::fs::write(&path, b"head and tail").unwrap();
         assert_eq!(Data::file(&path, 5, 3).to_vec().unwrap(), b"and");
         assert_eq!(Data::file(&path, 9, 5).to_vec().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        for whole in [Data::file(&path, 5, 8), Data::from(b"and tail"), Data::from(b"and tail".to_vec())] {
+            let part = |start, len| {
+                let mut out = b">".to_vec();
+                whole.append_part(start, len, &mut out).map(|()| out)
+            };
+            assert_eq!(part(4, 4).unwrap(), b">tail");
+            assert_eq!(part(8, 0).unwrap(), b">");
+            for (start, len) in [(4, 5), (9, 0), (u64::MAX, 1), (1, u64::MAX)] {
+                assert_eq!(part(start, len).unwrap_err().kind(), io::ErrorKind::InvalidData, "{start} {len}");
+            }
+        }
         std::fs::remove_file(&path).unwrap();
         assert!(Data::file(&path, 0, 1).to_vec().unwrap_err().to_string().contains("edgepack-content"));
         assert_eq!(Data::from(b"and").to_vec().unwrap(), b"and");

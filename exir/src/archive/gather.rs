@@ -1,7 +1,8 @@
 //! Elements of a storage in another order than they have there.
 //!
 //! Dimensions that follow each other in the storage are taken as one, and elements are moved in tiles: so many rows that
-//! both sides of a tile stay in a cache.
+//! both sides of a tile stay in a cache. A storage that is not in memory is read in pieces, where the outermost dimension
+//! lets it.
 //!
 //! Invariant: rows are as the dimensions say whatever the tiles are; an element outside of the storage is an error.
 
@@ -11,6 +12,9 @@ use edgepack_builder::content::{Content, Data};
 
 /// The most bytes of a tile.
 const TILE: usize = 64 << 10;
+
+/// The most bytes of a piece of a storage, unless one index of the outermost dimension has more.
+const PIECE: u64 = 256 << 10;
 
 /// Elements of a row that are moved before the next row of a tile has its turn: each may be in a line of its own.
 const RUN: usize = 64;
@@ -48,42 +52,95 @@ impl<'a> Gather<'a> {
         Gather { source, dims: joined, offset, item, bytes }
     }
 
-    fn write<const N: usize>(&self, source: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        let elements = source.as_chunks::<N>().0;
-        let [outer @ .., rows, row] = self.dims.as_slice() else { return Err(missing()) };
-        let width = row.0.clamp(1, TILE / N.max(1));
-        let height = (TILE / N.max(1)).checked_div(width).unwrap_or(1).clamp(1, rows.0.max(1));
-        let mut tile = vec![[0u8; N]; width.saturating_mul(height)];
-        let mut index = vec![0usize; outer.len()];
-        let mut at = self.offset;
-        loop {
-            for first in (0..rows.0).step_by(height) {
-                // Rows that do not fit are written in pieces, one row at a time.
-                let height = height.min(rows.0.saturating_sub(first));
-                for from in (0..row.0).step_by(width) {
-                    let width = width.min(row.0.saturating_sub(from));
-                    let start = first.checked_mul(rows.1).and_then(|rows| rows.checked_add(from.checked_mul(row.1)?));
-                    let start = start.and_then(|start| start.checked_add(at)).ok_or_else(missing)?;
-                    let tile = tile.get_mut(..width.saturating_mul(height)).ok_or_else(missing)?;
-                    fill(elements, tile, width, start, rows.1, row.1)?;
-                    out.write_all(tile.as_flattened())?;
-                }
+    fn move_all(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let Some(bytes) = self.source.as_slice() {
+            return self.write_any(bytes, &self.dims, self.offset, out);
+        }
+        let Some((place, each, reach)) = self.in_pieces() else {
+            return self.write_any(&self.source.to_vec()?, &self.dims, self.offset, out);
+        };
+        let (mut bytes, mut dims) = (Vec::new(), self.dims.clone());
+        let (size, stride) = self.dims.get(place).copied().ok_or_else(missing)?;
+        let item = self.item as u64;
+        for first in (0..size).step_by(each) {
+            let count = each.min(size.saturating_sub(first));
+            let start = first.checked_mul(stride).and_then(|start| start.checked_add(self.offset));
+            let len = count.saturating_sub(1).checked_mul(stride).and_then(|len| len.checked_add(reach));
+            let (start, len) = (start.ok_or_else(missing)? as u64, len.ok_or_else(missing)? as u64);
+            bytes.clear();
+            self.source.append_part(start.saturating_mul(item), len.saturating_mul(item), &mut bytes)?;
+            if let Some(dim) = dims.get_mut(place) {
+                dim.0 = count;
             }
-            // The next index, innermost dimension first.
-            let mut done = true;
-            for (index, (size, stride)) in index.iter_mut().zip(outer).rev() {
-                *index = index.saturating_add(1);
-                at = at.wrapping_add(*stride);
-                if *index < *size {
-                    done = false;
-                    break;
-                }
-                at = at.wrapping_sub(stride.wrapping_mul(*size));
-                *index = 0;
+            self.write_any(&bytes, &dims, 0, out)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the place of the dimension along which the storage can be read in pieces, how many indices a piece has, and
+    /// the elements that the others reach over. Indices follow each other in the storage, and nothing is outside of them.
+    fn in_pieces(&self) -> Option<(usize, usize, usize)> {
+        let outer = self.dims.len().checked_sub(2)?;
+        let place = self.dims.iter().take(outer).position(|(size, _)| *size > 1)?;
+        let (_, stride) = *self.dims.get(place)?;
+        let mut reach = 1usize;
+        for (size, stride) in self.dims.get(place.checked_add(1)?..)? {
+            reach = reach.checked_add(size.checked_sub(1)?.checked_mul(*stride)?)?;
+        }
+        let bytes = (stride as u64).checked_mul(self.item as u64)?;
+        let each = usize::try_from(PIECE.checked_div(bytes)?.max(1)).ok()?;
+        (reach <= stride).then_some((place, each, reach))
+    }
+
+    fn write_any(&self, source: &[u8], dims: &[(usize, usize)], offset: usize, out: &mut dyn Write) -> io::Result<()> {
+        match self.item {
+            1 => write::<1>(source, dims, offset, out),
+            2 => write::<2>(source, dims, offset, out),
+            4 => write::<4>(source, dims, offset, out),
+            8 => write::<8>(source, dims, offset, out),
+            16 => write::<16>(source, dims, offset, out),
+            item => Err(io::Error::new(io::ErrorKind::Unsupported, format!("elements of {item} bytes"))),
+        }
+    }
+}
+
+/// Writes elements of a storage, outermost dimension first.
+fn write<const N: usize>(source: &[u8], dims: &[(usize, usize)], offset: usize, out: &mut dyn Write) -> io::Result<()> {
+    let elements = source.as_chunks::<N>().0;
+    let [outer @ .., rows, row] = dims else { return Err(missing()) };
+    let most = TILE.checked_div(N).unwrap_or(1).max(1);
+    let width = row.0.clamp(1, most);
+    let height = most.checked_div(width).unwrap_or(1).clamp(1, rows.0.max(1));
+    let mut tile = vec![[0u8; N]; width.saturating_mul(height)];
+    let mut index = vec![0usize; outer.len()];
+    let mut at = offset;
+    loop {
+        for first in (0..rows.0).step_by(height) {
+            // Rows that do not fit are written in pieces, one row at a time.
+            let height = height.min(rows.0.saturating_sub(first));
+            for from in (0..row.0).step_by(width) {
+                let width = width.min(row.0.saturating_sub(from));
+                let start = first.checked_mul(rows.1).and_then(|rows| rows.checked_add(from.checked_mul(row.1)?));
+                let start = start.and_then(|start| start.checked_add(at)).ok_or_else(missing)?;
+                let tile = tile.get_mut(..width.saturating_mul(height)).ok_or_else(missing)?;
+                fill(elements, tile, width, start, rows.1, row.1)?;
+                out.write_all(tile.as_flattened())?;
             }
-            if done {
-                return Ok(());
+        }
+        // The next index, innermost dimension first.
+        let mut done = true;
+        for (index, (size, stride)) in index.iter_mut().zip(outer).rev() {
+            *index = index.saturating_add(1);
+            at = at.wrapping_add(*stride);
+            if *index < *size {
+                done = false;
+                break;
             }
+            at = at.wrapping_sub(stride.wrapping_mul(*size));
+            *index = 0;
+        }
+        if done {
+            return Ok(());
         }
     }
 }
@@ -140,22 +197,7 @@ impl Content for Gather<'_> {
         if self.bytes == 0 {
             return Ok(());
         }
-        let owned;
-        let source = match self.source.as_slice() {
-            Some(bytes) => bytes,
-            None => {
-                owned = self.source.to_vec()?;
-                &owned
-            }
-        };
-        match self.item {
-            1 => self.write::<1>(source, out),
-            2 => self.write::<2>(source, out),
-            4 => self.write::<4>(source, out),
-            8 => self.write::<8>(source, out),
-            16 => self.write::<16>(source, out),
-            item => Err(io::Error::new(io::ErrorKind::Unsupported, format!("elements of {item} bytes"))),
-        }
+        self.move_all(out)
     }
 
     fn is_computed(&self) -> bool {
@@ -175,9 +217,22 @@ mod tests {
         (0..*size).flat_map(|index| plain(source, rest, offset + index * stride, item)).collect()
     }
 
+    /// Bytes that are not in memory, as far as anyone can see.
+    struct Away(Vec<u8>);
+
+    impl Content for Away {
+        fn byte_len(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+            out.write_all(&self.0)
+        }
+    }
+
     #[test]
     fn tiles_are_what_single_elements_are() {
-        let bytes: Vec<u8> = (0..400_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let bytes: Vec<u8> = (0..500_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let cases: [(&[(usize, usize)], usize); 12] = [
             (&[], 3),
             (&[(5, 1)], 2),
@@ -196,7 +251,11 @@ mod tests {
             for item in [1, 2, 4, 8, 16] {
                 let source = Data::from(bytes.as_slice());
                 let gather = Data::new(Gather::new(source, dims.iter().copied(), offset, item));
-                assert_eq!(gather.to_vec().unwrap(), plain(&bytes, dims, offset, item), "{dims:?} of {item}");
+                let want = plain(&bytes, dims, offset, item);
+                assert_eq!(gather.to_vec().unwrap(), want, "{dims:?} of {item}");
+                let away = Data::new(Away(bytes.clone()));
+                let gather = Data::new(Gather::new(away, dims.iter().copied(), offset, item));
+                assert_eq!(gather.to_vec().unwrap(), want, "{dims:?} of {item} in pieces");
             }
         }
     }

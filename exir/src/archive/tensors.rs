@@ -114,8 +114,20 @@ impl Content for Part {
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         match self.as_slice() {
             Some(bytes) => out.write_all(bytes),
-            None => out.write_all(slice(&self.whole.to_vec()?, self.start, self.len)),
+            None => {
+                let mut bytes = Vec::new();
+                self.append_to(&mut bytes)?;
+                out.write_all(&bytes)
+            }
         }
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.whole.append_part(self.start, self.len, out)
+    }
+
+    fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        self.whole.append_part(self.start.saturating_add(start), len, out)
     }
 
     fn as_slice(&self) -> Option<&[u8]> {

@@ -116,11 +116,7 @@ fn fold(facts: &Facts<'_, '_>, plan: &Plan, norm: usize) -> Result<Option<Fold>,
     let source = weights::data(filter, &plain)?;
     let name = name.to_owned();
     let (scalar_type, sizes) = (filter.scalar_type(), filter.sizes().to_vec());
-    let len = source.len();
-    let filter = weights::changed(source, len, move |mut bytes| {
-        weights::scale(&mut bytes, scalar_type, run, &by_run);
-        bytes
-    });
+    let filter = weights::scaled(source, scalar_type, run, by_run);
     Ok(Some(Fold { convolution, name, scalar_type, sizes, filter, bias: moved, from, to: *x }))
 }
 
