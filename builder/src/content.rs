@@ -20,6 +20,35 @@ pub trait Content: Send + Sync {
 
     /// Writes all of them: the same ones every time, and exactly [`Content::byte_len`] of them.
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Appends all of them; a content that can do without a copy in between says how.
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.write_to(&mut Counted { out, left: self.byte_len() })
+    }
+
+    /// Appends `len` bytes from `start` on, which there must be. A content of which parts can be had alone says how.
+    fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut whole = Vec::new();
+        let bytes = match self.as_slice() {
+            Some(bytes) => bytes,
+            None => {
+                self.append_to(&mut whole)?;
+                &whole
+            }
+        };
+        out.extend_from_slice(part(bytes, start, len)?);
+        Ok(())
+    }
+
+    /// Returns the bytes where they are in memory.
+    fn as_slice(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Returns whether every writing computes the bytes, so that who needs them twice had better retain them.
+    fn is_computed(&self) -> bool {
+        false
+    }
 }
 
 /// The SHA-256 of a content.
@@ -90,8 +119,57 @@ impl<'d> Data<'d> {
     pub fn to_vec(&self) -> io::Result<Vec<u8>> {
         let len = usize::try_from(self.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut bytes = room::with_room(len).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
-        self.write_to(&mut bytes)?;
+        self.append_to(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Appends the bytes to others.
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let (before, want) = (out.len(), self.len());
+        match &self.0 {
+            Repr::Borrowed(bytes) => out.extend_from_slice(bytes),
+            Repr::Shared(shared) => shared.content.append_to(out)?,
+        }
+        match out.len().saturating_sub(before) as u64 {
+            have if have == want => Ok(()),
+            have => Err(miscounted(want, have)),
+        }
+    }
+
+    /// Appends `len` bytes from `start` on to others.
+    pub fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        match &self.0 {
+            Repr::Borrowed(bytes) => out.extend_from_slice(part(bytes, start, len)?),
+            Repr::Shared(shared) => shared.content.append_part(start, len, out)?,
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes, if they are in memory.
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Repr::Borrowed(bytes) => Some(bytes),
+            Repr::Shared(shared) => shared.content.as_slice(),
+        }
+    }
+
+    /// Returns whether every writing computes the bytes.
+    pub fn is_computed(&self) -> bool {
+        match &self.0 {
+            Repr::Borrowed(_) => false,
+            Repr::Shared(shared) => shared.content.is_computed(),
+        }
+    }
+
+    /// The same bytes with their digest taken, and in memory where every writing would compute them.
+    pub(crate) fn settled(&self) -> io::Result<Self> {
+        if self.is_computed() {
+            let bytes = self.to_vec()?;
+            let digest = OnceLock::from(Digest::from(Sha256::digest(&bytes)));
+            return Ok(Data(Repr::Shared(Arc::new(Shared { digest, content: bytes }))));
+        }
+        self.digest()?;
+        Ok(self.clone())
     }
 
     /// The SHA-256 of the bytes. Clones of a content that is not borrowed take it once.
@@ -126,6 +204,12 @@ impl<'d, const N: usize> From<&'d [u8; N]> for Data<'d> {
     }
 }
 
+impl<const N: usize> From<[u8; N]> for Data<'_> {
+    fn from(bytes: [u8; N]) -> Self {
+        bytes.to_vec().into()
+    }
+}
+
 impl From<Vec<u8>> for Data<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Data::new(bytes)
@@ -149,6 +233,10 @@ impl Content for Vec<u8> {
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(self)
     }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        Some(self)
+    }
 }
 
 /// A part of a file.
@@ -164,10 +252,8 @@ impl Content for FileRange {
     }
 
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", self.path.display()));
-        let mut file = File::open(&self.path).map_err(named)?;
-        file.seek(SeekFrom::Start(self.offset)).map_err(named)?;
-        let mut file = file.take(self.len);
+        let named = |error| self.named(error);
+        let mut file = self.open(0, self.len).map_err(named)?;
         let mut buffer = vec![0; usize::try_from(self.len).unwrap_or(usize::MAX).min(PIECE)];
         let mut have = 0u64;
         loop {
@@ -180,6 +266,34 @@ impl Content for FileRange {
             return Err(named(miscounted(self.len, have)));
         }
         Ok(())
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.append_part(0, self.len, out)
+    }
+
+    fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        if start.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(self.named(miscounted(start.saturating_add(len), self.len)));
+        }
+        let read = self.open(start, len).and_then(|mut file| file.read_to_end(out));
+        match read.map_err(|error| self.named(error))? as u64 {
+            have if have < len => Err(self.named(miscounted(len, have))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FileRange {
+    /// The file from `start` of the part on, for `len` bytes.
+    fn open(&self, start: u64, len: u64) -> io::Result<io::Take<File>> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.offset.saturating_add(start)))?;
+        Ok(file.take(len))
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
     }
 }
 
@@ -208,6 +322,13 @@ pub(crate) fn pad(out: &mut dyn Write, len: u64) -> io::Result<()> {
         left = left.saturating_sub(piece as u64);
     }
     Ok(())
+}
+
+/// `len` bytes from `start` on.
+fn part(bytes: &[u8], start: u64, len: u64) -> io::Result<&[u8]> {
+    let from = usize::try_from(start).ok().and_then(|start| bytes.get(start..));
+    let part = from.zip(usize::try_from(len).ok()).and_then(|(from, len)| from.get(..len));
+    part.ok_or_else(|| miscounted(start.saturating_add(len), bytes.len() as u64))
 }
 
 fn miscounted(want: u64, have: u64) -> io::Error {
@@ -287,6 +408,17 @@ mod tests {
         std::fs::write(&path, b"head and tail").unwrap();
         assert_eq!(Data::file(&path, 5, 3).to_vec().unwrap(), b"and");
         assert_eq!(Data::file(&path, 9, 5).to_vec().unwrap_err().kind(), io::ErrorKind::InvalidData);
+        for whole in [Data::file(&path, 5, 8), Data::from(b"and tail"), Data::from(b"and tail".to_vec())] {
+            let part = |start, len| {
+                let mut out = b">".to_vec();
+                whole.append_part(start, len, &mut out).map(|()| out)
+            };
+            assert_eq!(part(4, 4).unwrap(), b">tail");
+            assert_eq!(part(8, 0).unwrap(), b">");
+            for (start, len) in [(4, 5), (9, 0), (u64::MAX, 1), (1, u64::MAX)] {
+                assert_eq!(part(start, len).unwrap_err().kind(), io::ErrorKind::InvalidData, "{start} {len}");
+            }
+        }
         std::fs::remove_file(&path).unwrap();
         assert!(Data::file(&path, 0, 1).to_vec().unwrap_err().to_string().contains("edgepack-content"));
         assert_eq!(Data::from(b"and").to_vec().unwrap(), b"and");

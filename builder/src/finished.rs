@@ -53,6 +53,16 @@ impl<'d> Segment<'d> {
         }
         Ok(())
     }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut at = 0u64;
+        for (start, data) in &self.parts {
+            pad(out, start.saturating_sub(at))?;
+            data.append_to(out)?;
+            at = start.saturating_add(data.len());
+        }
+        Ok(())
+    }
 }
 
 /// Places of segments, counted from the start of the first.
@@ -130,7 +140,14 @@ impl<'d> FinishedFile<'d> {
     /// The file in memory.
     pub fn to_bytes(&self) -> Result<Vec<u8>, BuildError> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.len).map_err(|_| Error::Overflow)?);
-        self.write_to(&mut bytes)?;
+        bytes.extend_from_slice(&self.head);
+        for (start, segment) in &self.segments {
+            let gap = start.saturating_sub(bytes.len() as u64);
+            pad(&mut bytes, gap)?;
+            segment.append_to(&mut bytes)?;
+        }
+        let rest = self.len.saturating_sub(bytes.len() as u64);
+        pad(&mut bytes, rest)?;
         Ok(bytes)
     }
 

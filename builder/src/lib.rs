@@ -22,6 +22,7 @@
 
 mod buffer;
 mod build_error;
+mod concurrent;
 mod error;
 mod finished;
 mod layout;

@@ -7,11 +7,12 @@
 //! The places of the tokens of a call must follow each other without a gap, from the first on; the operators know no
 //! others. Whoever asks for this promises it.
 
+mod mask;
+
 use std::collections::BTreeMap;
 
 use edgepack_format::scalar::ScalarType;
 
-use crate::archive::Weight;
 use crate::error::Error;
 use crate::graph::{
     Argument, ExportedProgram, Expr, Graph, InputKind, ListKind, Meta, Node, OutputKind, Size, TensorMeta, ValueId,
@@ -21,8 +22,6 @@ use crate::graph::{
 const ATTENTION: &str = "aten::scaled_dot_product_attention";
 /// Heads of keys and values repeated for groups of queries.
 const REPEATED: &str = "aten::repeat_interleave.self_int";
-/// Most numbers of a mask that is looked at: beyond, a model would have to say that it is causal.
-const MOST_MASK: usize = 1 << 28;
 
 /// Composite operators that have to stay whole in programs for [`recognise`] to see them.
 pub const WHOLE: [&str; 2] = [ATTENTION, REPEATED];
@@ -161,6 +160,8 @@ impl<'p, 'd> Look<'p, 'd> {
             }
             once &= self.reads(value) == 1;
             value = node.value_arg("self").ok_or("an operand is not a tensor")?;
+        } else if let Some(inner) = self.expanded(value) {
+            value = inner;
         }
         let (put, node) = self.maker(value).ok_or("keys or values are not a cache")?;
         if !node.calls("aten::index_put") || node.arg("accumulate") == Some(&Argument::Bool(true)) {
@@ -196,6 +197,28 @@ impl<'p, 'd> Look<'p, 'd> {
         Ok((Cache { name, before, after: value, written, put, places }, positions))
     }
 
+    /// Tensor of which each head follows itself so many times: a dimension behind the heads that is expanded and joined
+    /// with them. Nothing else reads what is made on the way.
+    fn expanded(&self, value: ValueId) -> Option<ValueId> {
+        let step = |value: ValueId, names: &[&str]| {
+            let (_, node) = self.maker(value).filter(|_| self.reads(value) == 1)?;
+            names.iter().any(|name| node.calls(name)).then(|| node.value_arg("self")).flatten()
+        };
+        let mut joined = step(value, &["aten::view_copy"])?;
+        while let Some(inner) = step(joined, &["aten::clone", "dim_order_ops::_clone_dim_order"]) {
+            joined = inner;
+        }
+        let single = step(joined, &["aten::expand_copy"])?;
+        let heads = step(single, &["aten::unsqueeze_copy", "aten::view_copy"])?;
+        let [batch, own, places, depth] = self.sizes(heads)? else { return None };
+        let one = [batch.clone(), own.clone(), Size::Known(1), places.clone(), depth.clone()];
+        let times = self.sizes(joined)?.get(2)?.known()?;
+        let many = [batch.clone(), own.clone(), Size::Known(times), places.clone(), depth.clone()];
+        let all = [batch.clone(), Size::Known(own.known()?.checked_mul(times)?), places.clone(), depth.clone()];
+        let is = |value, sizes: &[Size]| self.sizes(value) == Some(sizes);
+        (is(single, &one) && is(joined, &many) && is(value, &all)).then_some(heads)
+    }
+
     /// Same tensor before a batch of one was dropped from it, if it was.
     fn batched(&self, value: ValueId) -> ValueId {
         let whole = || {
@@ -206,90 +229,6 @@ impl<'p, 'd> Look<'p, 'd> {
         };
         whole().unwrap_or(value)
     }
-
-    /// Checks that a mask lets every token see the places up to its own: rows of a triangle at the places of the tokens,
-    /// or a comparison of all places with those.
-    fn causal(&self, mask: ValueId, positions: ValueId, places: usize) -> Result<(), &'static str> {
-        let wrong = "the mask does not let each token see the places up to its own and no others";
-        let (_, node) = self.maker(self.plain(mask)).ok_or(wrong)?;
-        let compared = |all: &str, own: &str| {
-            let (Some(all), Some(own)) = (node.value_arg(all), node.value_arg(own)) else { return false };
-            let along = |value: ValueId, back: usize| {
-                let sizes = self.sizes(value).unwrap_or_default();
-                sizes.len().checked_sub(back).and_then(|dim| sizes.get(dim)).and_then(Size::known)
-            };
-            // All places are along the last dimension, those of the tokens along the one before.
-            let across = self.sizes(own).is_some_and(|sizes| sizes.len() > 1) && along(own, 1) == Some(1);
-            across
-                && along(all, 1) == i64::try_from(places).ok()
-                && self.counts(self.plain(all), places)
-                && self.plain(own) == positions
-        };
-        let is_compared = node.calls("aten::le.Tensor") && compared("self", "other")
-            || node.calls("aten::ge.Tensor") && compared("other", "self");
-        match is_compared || self.indexed(node, positions, places) == Some(true) {
-            true => Ok(()),
-            false => Err(wrong),
-        }
-    }
-
-    /// Value without dimensions of one element that were put around it.
-    fn plain(&self, value: ValueId) -> ValueId {
-        let mut value = value;
-        // Nodes are in order, so each step leads to an earlier one.
-        while let Some((_, node)) = self.maker(value).filter(|(_, node)| node.calls("aten::unsqueeze_copy")) {
-            let Some(inner) = node.value_arg("self") else { break };
-            value = inner;
-        }
-        value
-    }
-
-    /// Returns whether a value is the numbers from 0 on, one for each place.
-    fn counts(&self, value: ValueId, places: usize) -> bool {
-        let Some((_, node)) = self.maker(value).filter(|(_, node)| node.calls("aten::arange.start_step")) else {
-            return false;
-        };
-        let number = |name, otherwise| node.arg(name).map_or(Some(otherwise), Argument::as_int);
-        let from = (number("start", 0), number("step", 1));
-        from == (Some(0), Some(1)) && number("end", -1) == i64::try_from(places).ok()
-    }
-
-    /// Returns whether a node takes the rows of a triangle at the places of the tokens.
-    fn indexed(&self, node: &Node, positions: ValueId, places: usize) -> Option<bool> {
-        let [leading @ .., Argument::Value(last)] = node.arg("indices").map(Argument::items)? else { return None };
-        let table = node.value_arg("self").filter(|_| node.calls("aten::index.Tensor"))?;
-        let spec = self.program.inputs.iter().find(|spec| spec.arg.value() == Some(table))?;
-        let name = spec.kind.tensor().filter(|name| !self.program.changed().any(|changed| changed == *name))?;
-        let weight = self.program.weights.find(name)?;
-        let plain = leading.iter().all(|index| *index == Argument::None);
-        let rows = *last == positions && leading.len().saturating_add(2) == weight.sizes().len();
-        Some(plain && rows && is_triangle(weight, places))
-    }
-}
-
-/// Returns whether a mask lets row `i` see columns 0 to `i` and nothing else.
-fn is_triangle(mask: &Weight<'_>, places: usize) -> bool {
-    let [leading @ .., rows, columns] = mask.sizes() else { return false };
-    let fits = leading.iter().all(|size| *size == 1) && *columns == places && *rows <= places;
-    if !fits || rows.saturating_mul(*columns) > MOST_MASK {
-        return false;
-    }
-    let order: Vec<u8> = (0..).take(mask.sizes().len()).collect();
-    let Some(bytes) = mask.data(&order).ok().and_then(|(_, data)| data.to_vec().ok()) else { return false };
-    let seen: Option<Vec<bool>> = match mask.scalar_type() {
-        ScalarType::BOOL => Some(bytes.iter().map(|byte| *byte != 0).collect()),
-        ScalarType::FLOAT => {
-            let one = |four: &[u8; 4]| match f32::from_le_bytes(*four) {
-                0.0 => Some(true),
-                f32::NEG_INFINITY => Some(false),
-                _ => None,
-            };
-            bytes.as_chunks::<4>().0.iter().map(one).collect()
-        }
-        _ => None,
-    };
-    let row = |(row, seen): (usize, &[bool])| seen.iter().enumerate().all(|(column, seen)| *seen == (column <= row));
-    seen.is_some_and(|seen| seen.chunks((*columns).max(1)).enumerate().all(row))
 }
 
 /// Sizes with the second and third changed: heads and tokens.

@@ -19,7 +19,7 @@ fn meta(sizes: &[i64]) -> TensorMeta {
 #[derive(Default)]
 struct Growing {
     graph: Graph,
-    constants: Vec<(ValueId, Vec<i64>, f32)>,
+    constants: Vec<(ValueId, Vec<i64>, ScalarType, Vec<u8>)>,
 }
 
 impl Growing {
@@ -30,8 +30,28 @@ impl Growing {
     /// A constant of one number again and again.
     fn constant(&mut self, sizes: &[i64], number: f32) -> Argument {
         let id = self.graph.add_value("w", meta(sizes));
-        self.constants.push((id, sizes.to_vec(), number));
+        let bytes = number.to_le_bytes().repeat(sizes.iter().product::<i64>() as usize);
+        self.constants.push((id, sizes.to_vec(), ScalarType::FLOAT, bytes));
         id.into()
+    }
+
+    /// A call that quantises, or goes back, with one scale and zero point.
+    fn converted(&mut self, name: &str, x: ValueId, to: ScalarType) -> ValueId {
+        let meta = TensorMeta { scalar_type: to, ..self.graph.tensor(x).unwrap().clone() };
+        let args = [
+            ("input", x.into()),
+            ("scale", 0.25.into()),
+            ("zero_point", 3i64.into()),
+            ("quant_min", (-128i64).into()),
+            ("quant_max", 127i64.into()),
+            ("dtype", Argument::ScalarType(ScalarType::CHAR)),
+        ];
+        self.graph.call(name, args, meta)
+    }
+
+    fn quantised(&mut self, x: ValueId) -> ValueId {
+        let bytes = self.converted("quantized_decomposed::quantize_per_tensor", x, ScalarType::CHAR);
+        self.converted("quantized_decomposed::dequantize_per_tensor", bytes, ScalarType::FLOAT)
     }
 
     fn call<const N: usize>(&mut self, name: &str, args: [(&str, Argument); N], sizes: &[i64]) -> ValueId {
@@ -44,9 +64,14 @@ impl Growing {
     }
 
     fn convolution(&mut self, x: ValueId, filter: &[i64], sizes: &[i64]) -> ValueId {
+        let weight = self.constant(filter, 0.5);
+        self.convolved(x, weight, sizes)
+    }
+
+    fn convolved(&mut self, x: ValueId, weight: Argument, sizes: &[i64]) -> ValueId {
         let args = [
             ("input", x.into()),
-            ("weight", self.constant(filter, 0.5)),
+            ("weight", weight),
             ("bias", Argument::None),
             ("stride", Argument::ints([1, 1])),
             ("padding", Argument::ints([0, 0])),
@@ -66,12 +91,11 @@ impl Growing {
     fn finish(mut self, outputs: &[ValueId]) -> ExportedProgram<'static> {
         self.graph.outputs = outputs.iter().map(|id| (*id).into()).collect();
         let mut program = ExportedProgram::from_graph(self.graph, Dialect::Aten);
-        for (index, (id, sizes, number)) in self.constants.into_iter().enumerate() {
+        for (index, (id, sizes, scalar_type, bytes)) in self.constants.into_iter().enumerate() {
             let sizes: Vec<usize> = sizes.iter().map(|size| *size as usize).collect();
-            let bytes = number.to_le_bytes().repeat(sizes.iter().product());
             let name = format!("w{index}");
             let storage = Storage::owned(name.as_str(), bytes);
-            let weight = Weight::contiguous(storage, ScalarType::FLOAT, &sizes).unwrap();
+            let weight = Weight::contiguous(storage, scalar_type, &sizes).unwrap();
             program.weights.constants.insert(name.clone(), weight);
             program.graph.inputs.insert(index, id.into());
             program.inputs.insert(index, InputSpec { kind: InputKind::Constant(name), arg: id.into() });
@@ -190,6 +214,78 @@ fn parts_are_as_few_as_the_order_allows() {
     let left: Vec<_> =
         explained.iter().filter_map(|node| Some((node.operator.as_str(), node.reason.clone()?))).collect();
     assert_eq!(left, [("aten::erf", Reason::Operator("aten::erf".to_owned()))]);
+}
+
+#[test]
+fn zeros_around_bytes_are_bytes_so_that_the_convolution_behind_reads_bytes() {
+    let mut g = Growing::default();
+    let x = g.input(&[1, 2, 4, 4]);
+    let x = g.quantised(x);
+    let pads = [("self", x.into()), ("pad", Argument::ints([0, 1, 0, 1])), ("value", 0.0.into())];
+    let x = g.call("aten::constant_pad_nd", pads, &[1, 2, 5, 5]);
+    let like = |scalar_type| TensorMeta { scalar_type, ..meta(&[3, 2, 2, 2]) };
+    let bytes = g.graph.add_value("w", like(ScalarType::CHAR));
+    g.constants.push((bytes, vec![3, 2, 2, 2], ScalarType::CHAR, vec![7; 24]));
+    let args = [
+        ("input", bytes.into()),
+        ("scale", 0.5.into()),
+        ("zero_point", 0i64.into()),
+        ("quant_min", (-127i64).into()),
+        ("quant_max", 127i64.into()),
+        ("dtype", Argument::ScalarType(ScalarType::CHAR)),
+    ];
+    let name = "quantized_decomposed::dequantize_per_tensor";
+    let weight = g.graph.call(name, args, like(ScalarType::FLOAT));
+    let y = g.convolved(x, weight.into(), &[1, 3, 4, 4]);
+    let y = g.quantised(y);
+    let mut kinds = nodes(g.finish(&[y]));
+    kinds.retain(|kind| kind != "StaticTranspose");
+    assert_eq!(kinds, ["Convert", "StaticConstantPad", "Conv2d", "Convert"]);
+}
+
+#[test]
+fn largest_numbers_along_height_or_width_are_windows_of_all_of_it() {
+    let largest = |name: &str, dim: Argument, keepdim: bool, sizes: &[i64], indices: bool| {
+        let mut g = Growing::default();
+        let x = g.input(&[1, 3, 4, 5]);
+        let y = g.unary("aten::tanh", x);
+        let mut node = g.graph.make(name, [("self", y.into()), ("dim", dim), ("keepdim", keepdim.into())], meta(sizes));
+        let mut outputs = vec![node.result().unwrap()];
+        if name == "aten::max.dim" {
+            let sizes: Vec<Size> = sizes.iter().map(|size| Size::Known(*size)).collect();
+            let places = g.graph.add_value("places", TensorMeta::contiguous(ScalarType::LONG, &sizes));
+            node.outputs.push(Argument::Value(places));
+            outputs.extend(indices.then_some(places));
+        }
+        g.graph.nodes.push(node);
+        delegated(g.finish(&outputs))
+    };
+    let pooled = |kinds: &[&str], (manager, _): (ProgramManager<'_>, Vec<Explained>)| {
+        assert_eq!(payloads(&manager), [kinds]);
+        let module = &manager.export("forward").unwrap().about.modules[0];
+        let payload = Payload::parse(module.payload.as_ref().unwrap(), &Limits::DEFAULT).unwrap();
+        payload.nodes().iter().map(ToString::to_string).find(|node| node.contains("MaxPooling2d")).unwrap()
+    };
+    let ends = ["Tanh", "StaticTranspose", "MaxPooling2d"];
+    let of_width = pooled(
+        &[&ends[..], &["StaticTranspose"]].concat(),
+        largest("aten::max.dim", 3i64.into(), true, &[1, 3, 4, 1], false),
+    );
+    assert!(of_width.contains("window [1, 5]"), "{of_width}");
+    let of_height = pooled(
+        &[&ends[..], &["StaticReshape", "StaticTranspose"]].concat(),
+        largest("aten::max.dim", (-2i64).into(), false, &[1, 3, 5], false),
+    );
+    assert!(of_height.contains("window [4, 1]"), "{of_height}");
+    let of_both = pooled(
+        &[&ends[..], &["StaticReshape"]].concat(),
+        largest("aten::amax", Argument::ints([2, 3]), false, &[1, 3], false),
+    );
+    assert!(of_both.contains("window [4, 5]"), "{of_both}");
+    let reason = |(_, explained): (_, Vec<Explained>)| explained[1].reason.clone();
+    assert_eq!(reason(largest("aten::max.dim", 3i64.into(), true, &[1, 3, 4, 1], true)), Some(Reason::Result(1)));
+    let channels = Reason::Argument { argument: "dim", why: "windows are of height and width alone" };
+    assert_eq!(reason(largest("aten::max.dim", 1i64.into(), true, &[1, 1, 4, 5], false)), Some(channels));
 }
 
 #[test]

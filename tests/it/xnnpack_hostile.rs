@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use edgepack_builder::xnnpack::{BuiltPayload, PayloadBuilder, Quant, Scales, Storage, ValueId, ValueSpec};
+use edgepack_builder::xnnpack::{BuiltPayload, NamedBytes, PayloadBuilder, Quant, Scales, Storage, ValueId, ValueSpec};
 use edgepack_executor::{Options, Output};
 use edgepack_format::limits::Limits;
 use edgepack_format::tensor::{TensorLayout, TensorView};
@@ -174,9 +174,14 @@ struct Changing {
     seen: Mutex<Vec<String>>,
 }
 
+/// Named data with their bytes read.
+fn in_memory(named: &NamedBytes) -> impl Iterator<Item = (String, Vec<u8>)> {
+    named.iter().map(|(key, data)| (key.clone(), data.to_vec().unwrap()))
+}
+
 impl Changing {
-    fn new(named: &[(String, Vec<u8>)]) -> Arc<Self> {
-        let first = named.iter().cloned().collect();
+    fn new(named: &NamedBytes) -> Arc<Self> {
+        let first = in_memory(named).collect();
         Arc::new(Changing { first, asked: AtomicUsize::new(0), seen: Mutex::default() })
     }
 }
@@ -421,7 +426,7 @@ fn equal_conversions_of_one_value_are_computed_once_across_delegates() {
     a.delegate(BACKEND, &apart.bytes, &[x, third]);
     a.outputs(&[first, second, third]);
 
-    let named: Vec<_> = [&payload, &other, &apart].iter().flat_map(|payload| payload.named.clone()).collect();
+    let named: Vec<_> = [&payload, &other, &apart].iter().flat_map(|payload| in_memory(&payload.named)).collect();
     let observed = |no_optimize: bool| {
         let data: Vec<Arc<dyn NamedDataMap>> = vec![Arc::new(Steady(named.iter().cloned().collect()))];
         let mut method = load(&a, &Options { no_optimize, data, ..options() }).unwrap();
@@ -461,7 +466,7 @@ fn conversions_of_memory_that_changed_are_computed_again() {
     a.call_delegate(0, &[other, third]);
     a.outputs(&[first, second, third]);
     let outputs = |no_optimize: bool| {
-        let data: Vec<Arc<dyn NamedDataMap>> = vec![Arc::new(Steady(payload.named.iter().cloned().collect()))];
+        let data: Vec<Arc<dyn NamedDataMap>> = vec![Arc::new(Steady(in_memory(&payload.named).collect()))];
         let mut method = load(&a, &Options { no_optimize, data, ..options() }).unwrap();
         let input = floats(8);
         let input = TensorView::of::<f32>(&[2, 4], bytemuck::cast_slice(&input)).unwrap();

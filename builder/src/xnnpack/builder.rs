@@ -1,9 +1,12 @@
 //! The builder of payloads: values and nodes go in, a payload that verifies comes out.
 
+use std::collections::BTreeMap;
+
 use edgepack_format::limits::Limits;
 use edgepack_format::xnnpack::verify::{Context, with_context};
 use edgepack_format::xnnpack::{
-    Graph, INPUT, Node, NodeUnion, OUTPUT, OutputMinMax, Payload, TensorValue, Value, ValueUnion,
+    Constant, ConstantBytes, Graph, INPUT, Node, NodeUnion, OUTPUT, OutputMinMax, Payload, TensorValue, Value,
+    ValueUnion,
 };
 
 use super::constants::{ConstantId, Entry, NamedBytes, Storage, buffers, named, region};
@@ -11,6 +14,7 @@ use super::container::{Container, write};
 use super::values::{ValueId, ValueSpec};
 use crate::Error;
 use crate::build_error::BuildError;
+use crate::content::Data;
 
 /// Builds one payload.
 ///
@@ -43,11 +47,11 @@ pub struct PayloadBuilder {
 }
 
 /// A payload, and the named data that it asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct BuiltPayload {
     /// Bytes of the payload.
     pub bytes: Vec<u8>,
-    /// Keys and bytes, each key once.
+    /// Keys and contents, each key once. Digests are taken already.
     pub named: NamedBytes,
 }
 
@@ -62,14 +66,14 @@ impl PayloadBuilder {
         PayloadBuilder { storage, ..self }
     }
 
-    /// Adds a constant.
-    pub fn constant(&mut self, bytes: impl Into<Vec<u8>>) -> Result<ConstantId, BuildError> {
-        self.entry(Entry::Bytes { bytes: bytes.into(), is_scales: false })
+    /// Adds a constant: bytes in memory, or a content that is read when the payload is finished.
+    pub fn constant(&mut self, data: impl Into<Data<'static>>) -> Result<ConstantId, BuildError> {
+        self.entry(Entry::Bytes { data: data.into(), is_scales: false })
     }
 
     /// Adds scales as a constant: in single precision for channels, in bf16 for blocks.
     pub fn scales(&mut self, bytes: impl Into<Vec<u8>>) -> Result<ConstantId, BuildError> {
-        self.entry(Entry::Bytes { bytes: bytes.into(), is_scales: true })
+        self.entry(Entry::Bytes { data: bytes.into().into(), is_scales: true })
     }
 
     /// Adds a constant whose bytes are named data already.
@@ -157,7 +161,7 @@ impl PayloadBuilder {
         let mut built = BuiltPayload { bytes: Vec::new(), named: Vec::new() };
         built.bytes = match self.storage {
             Storage::Named => {
-                let (rows, data) = named(self.constants);
+                let (rows, data) = named(self.constants)?;
                 graph.constant_data = Some(rows.into());
                 built.named = data;
                 write(&graph, Container::Header, &[])?
@@ -168,11 +172,7 @@ impl PayloadBuilder {
                 write(&graph, Container::Header, &region)?
             }
             Storage::Bare => {
-                let rows = buffers(self.constants).map_err(|key| BuildError::Name {
-                    what: "a constant inside the flatbuffer",
-                    name: key,
-                    why: "its bytes are not known",
-                })?;
+                let rows = buffers(self.constants)?;
                 graph.constant_buffer = Some(rows.into());
                 write(&graph, Container::Bare, &[])?
             }
@@ -199,12 +199,44 @@ impl BuiltPayload {
         if !has_all_bytes {
             return Ok(());
         }
-        let find = |key: &str| self.named.iter().find(|(have, _)| have == key).map(|(_, bytes)| bytes.as_slice());
-        let Ok(constants) = payload.constants(|key| Ok::<_, ()>(find(key))) else { return Err(Error::Overflow.into()) };
+        let constants =
+            AtHand { payload: &payload, named: self.named.iter().map(|(key, data)| (&**key, data)).collect() };
         let findings = with_context(&payload, &Context { constants: Some(&constants), ..Context::default() }, &limits);
         match findings.has_errors() {
             true => Err(BuildError::Findings(findings)),
             false => Ok(()),
         }
+    }
+}
+
+/// Constants of a payload: all lengths, and the bytes of those that are in memory, as scales are.
+struct AtHand<'p> {
+    payload: &'p Payload<'p>,
+    named: BTreeMap<&'p str, &'p Data<'static>>,
+}
+
+impl AtHand<'_> {
+    fn data(&self, index: u32) -> Option<&Data<'static>> {
+        match self.payload.constant_list().get(usize::try_from(index).ok()?)? {
+            Constant::Named { key, .. } => self.named.get(&**key).copied(),
+            _ => None,
+        }
+    }
+}
+
+impl ConstantBytes for AtHand<'_> {
+    fn bytes(&self, index: u32) -> Option<&[u8]> {
+        match self.payload.constant_list().get(usize::try_from(index).ok()?)? {
+            Constant::Inline(bytes) => Some(bytes),
+            _ => self.found(index),
+        }
+    }
+
+    fn found(&self, index: u32) -> Option<&[u8]> {
+        self.data(index)?.as_slice()
+    }
+
+    fn found_len(&self, index: u32) -> Option<u64> {
+        self.data(index).map(Data::len)
     }
 }

@@ -1,14 +1,16 @@
 //! Constants of payloads under construction: named data by digest, a region behind the flatbuffer, or inside of it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use edgepack_format::row::Blob;
 use edgepack_format::xnnpack::{Buffer, ConstantDataOffset, Header, NO_OFFSET};
 use sha2::{Digest as _, Sha256};
 
-use crate::Error;
-use crate::content::hex;
+use crate::build_error::BuildError;
+use crate::content::{Data, hex};
 use crate::envelope::align_up;
+use crate::{Error, concurrent};
 
 /// The place of constants, and with it the container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,50 +40,64 @@ impl ConstantId {
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     /// Its bytes; they may be scales.
-    Bytes { bytes: Vec<u8>, is_scales: bool },
+    Bytes { data: Data<'static>, is_scales: bool },
     /// Its key and length: the bytes are somewhere else.
     Key { key: String, size: u64 },
 }
 
 /// The key of some bytes among named data.
 pub fn key_of(bytes: &[u8], is_scales: bool) -> String {
-    let digest = hex(&Sha256::digest(bytes));
+    key_of_digest(&Sha256::digest(bytes), is_scales)
+}
+
+/// The key of bytes of this SHA-256 among named data.
+pub fn key_of_digest(digest: &[u8], is_scales: bool) -> String {
+    let digest = hex(digest);
     if is_scales { format!("scale_{digest}") } else { digest }
 }
 
 /// Named data that a payload asks for.
-pub type NamedBytes = Vec<(String, Vec<u8>)>;
+pub type NamedBytes = Vec<(String, Data<'static>)>;
 
-/// The rows of the list, and what goes to named data.
-pub(super) fn named(entries: Vec<Entry>) -> (Vec<ConstantDataOffset<'static>>, NamedBytes) {
+/// The rows of the list, and what goes to named data. Contents are read here, several at a time, and digests taken.
+pub(super) fn named(entries: Vec<Entry>) -> Result<(Vec<ConstantDataOffset<'static>>, NamedBytes), BuildError> {
     let row = |key: String, size| ConstantDataOffset { offset: NO_OFFSET, size, named_key: Some(key.into()) };
     let mut rows = vec![ConstantDataOffset { named_key: Some("".into()), ..ConstantDataOffset::default() }];
     let mut data: NamedBytes = Vec::new();
-    for entry in entries {
-        match entry {
-            Entry::Key { key, size } => rows.push(row(key, size)),
-            Entry::Bytes { bytes, is_scales } => {
-                let key = key_of(&bytes, is_scales);
-                rows.push(row(key.clone(), bytes.len() as u64));
-                if !data.iter().any(|(have, _)| *have == key) {
-                    data.push((key, bytes));
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let settled = concurrent::map(&entries, |entry| match entry {
+        Entry::Key { .. } => None,
+        Entry::Bytes { data, is_scales } => Some(data.settled().and_then(|data| {
+            let key = key_of_digest(&data.digest()?, *is_scales);
+            Ok((key, data))
+        })),
+    });
+    for (entry, settled) in entries.into_iter().zip(settled) {
+        match (entry, settled) {
+            (Entry::Key { key, size }, _) => rows.push(row(key, size)),
+            (_, None) => {}
+            (_, Some(content)) => {
+                let (key, content) = content.map_err(BuildError::reading("a constant"))?;
+                rows.push(row(key.clone(), content.len()));
+                if known.insert(key.clone()) {
+                    data.push((key, content));
                 }
             }
         }
     }
-    (rows, data)
+    Ok((rows, data))
 }
 
 /// The rows of the list, and the region.
-pub(super) fn region(entries: Vec<Entry>) -> Result<(Vec<ConstantDataOffset<'static>>, Vec<u8>), Error> {
+pub(super) fn region(entries: Vec<Entry>) -> Result<(Vec<ConstantDataOffset<'static>>, Vec<u8>), BuildError> {
     let mut rows = vec![ConstantDataOffset::default()];
     let mut region = Vec::new();
     for entry in entries {
         rows.push(match entry {
             Entry::Key { key, size } => ConstantDataOffset { offset: NO_OFFSET, size, named_key: Some(key.into()) },
-            Entry::Bytes { bytes, .. } => {
-                let row = ConstantDataOffset { offset: region.len() as u64, size: bytes.len() as u64, named_key: None };
-                region.extend_from_slice(&bytes);
+            Entry::Bytes { data, .. } => {
+                let row = ConstantDataOffset { offset: region.len() as u64, size: data.len(), named_key: None };
+                data.write_to(&mut region).map_err(BuildError::reading("a constant"))?;
                 let end = align_up(region.len() as u64, Header::ALIGNMENT as usize)?;
                 region.resize(usize::try_from(end).map_err(|_| Error::Overflow)?, 0);
                 row
@@ -91,12 +107,16 @@ pub(super) fn region(entries: Vec<Entry>) -> Result<(Vec<ConstantDataOffset<'sta
     Ok((rows, region))
 }
 
-/// The rows of the list inside the flatbuffer; the first constant whose bytes are not known is the error.
-pub(super) fn buffers(entries: Vec<Entry>) -> Result<Vec<Buffer<'static>>, String> {
+/// The rows of the list inside the flatbuffer; a constant whose bytes are not known is an error.
+pub(super) fn buffers(entries: Vec<Entry>) -> Result<Vec<Buffer<'static>>, BuildError> {
     let buffer = |bytes: Vec<u8>| Buffer { storage: Some(Blob(Cow::Owned(bytes))) };
     let rest = entries.into_iter().map(|entry| match entry {
-        Entry::Bytes { bytes, .. } => Ok(buffer(bytes)),
-        Entry::Key { key, .. } => Err(key),
+        Entry::Bytes { data, .. } => Ok(buffer(data.to_vec().map_err(BuildError::reading("a constant"))?)),
+        Entry::Key { key, .. } => Err(BuildError::Name {
+            what: "a constant inside the flatbuffer",
+            name: key,
+            why: "its bytes are not known",
+        }),
     });
     std::iter::once(Ok(buffer(Vec::new()))).chain(rest).collect()
 }

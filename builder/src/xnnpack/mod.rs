@@ -10,7 +10,7 @@ mod sink;
 mod values;
 
 pub use builder::{BuiltPayload, PayloadBuilder};
-pub use constants::{ConstantId, NamedBytes, Storage, key_of};
+pub use constants::{ConstantId, NamedBytes, Storage, key_of, key_of_digest};
 pub use container::{Container, write};
 pub use sink::{CompilerSink, Position};
 pub use values::{Quant, Scales, ValueId, ValueSpec};

@@ -8,6 +8,7 @@
 //! Invariant: every [`Record`] is inside the archive, and no two have the same name.
 
 mod container;
+mod gather;
 mod older;
 mod saved;
 mod serde_write;

@@ -12,6 +12,7 @@ use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 
 use super::Archive;
+use super::gather::Gather;
 use crate::error::Error;
 use crate::graph::{self, Size};
 use crate::json::{PayloadConfig, PayloadMeta};
@@ -30,14 +31,19 @@ pub struct Storage<'a> {
 #[derive(Clone, Debug)]
 enum Bytes<'a> {
     Borrowed(&'a [u8]),
-    Owned(Arc<[u8]>),
+    Made(Data<'static>),
     File { path: Arc<PathBuf>, offset: u64, len: u64 },
 }
 
 impl<'a> Storage<'a> {
     /// Bytes in memory, under a name that no other storage of the program has.
     pub fn owned(name: impl Into<String>, bytes: Vec<u8>) -> Storage<'static> {
-        Storage { bytes: Bytes::Owned(bytes.into()), name: name.into().into() }
+        Storage::made(name, bytes.into())
+    }
+
+    /// A content that is read when it is needed, under a name that no other storage of the program has.
+    pub fn made(name: impl Into<String>, data: Data<'static>) -> Storage<'static> {
+        Storage { bytes: Bytes::Made(data), name: name.into().into() }
     }
 
     /// Borrows the bytes of the caller, under a name that no other storage of the program has.
@@ -58,7 +64,7 @@ impl<'a> Storage<'a> {
     pub fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::Borrowed(bytes) => bytes.len() as u64,
-            Bytes::Owned(bytes) => bytes.len() as u64,
+            Bytes::Made(data) => data.len(),
             Bytes::File { len, .. } => *len,
         }
     }
@@ -70,37 +76,66 @@ impl<'a> Storage<'a> {
 
     /// `len` bytes from `start` on.
     pub fn data(&self, start: u64, len: u64) -> Data<'a> {
-        let range = || {
-            let start = usize::try_from(start).unwrap_or(usize::MAX);
-            start..start.saturating_add(usize::try_from(len).unwrap_or(usize::MAX))
-        };
         match &self.bytes {
-            Bytes::Borrowed(bytes) => Data::from(bytes.get(range()).unwrap_or_default()),
-            Bytes::Owned(bytes) => Data::new(Part { bytes: bytes.clone(), range: range() }),
+            Bytes::Borrowed(bytes) => Data::from(slice(bytes, start, len)),
+            _ => self.own_data(start, len),
+        }
+    }
+
+    /// The same, borrowing nothing: bytes of the caller are copied.
+    pub(crate) fn own_data(&self, start: u64, len: u64) -> Data<'static> {
+        match &self.bytes {
+            Bytes::Borrowed(bytes) => Data::from(slice(bytes, start, len).to_vec()),
+            Bytes::Made(data) if start == 0 && len == data.len() => data.clone(),
+            Bytes::Made(data) => Data::new(Part { whole: data.clone(), start, len }),
             Bytes::File { path, offset, .. } => Data::file(path.as_path(), offset.saturating_add(start), len),
         }
     }
 }
 
-/// A part of shared bytes.
-struct Part {
-    bytes: Arc<[u8]>,
-    range: std::ops::Range<usize>,
+fn slice(bytes: &[u8], start: u64, len: u64) -> &[u8] {
+    let start = usize::try_from(start).unwrap_or(usize::MAX);
+    let end = start.saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
+    bytes.get(start..end).unwrap_or_default()
 }
 
-impl Part {
-    fn part(&self) -> &[u8] {
-        self.bytes.get(self.range.clone()).unwrap_or_default()
-    }
+/// A part of a content.
+struct Part {
+    whole: Data<'static>,
+    start: u64,
+    len: u64,
 }
 
 impl Content for Part {
     fn byte_len(&self) -> u64 {
-        self.part().len() as u64
+        self.len
     }
 
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(self.part())
+        match self.as_slice() {
+            Some(bytes) => out.write_all(bytes),
+            None => {
+                let mut bytes = Vec::new();
+                self.append_to(&mut bytes)?;
+                out.write_all(&bytes)
+            }
+        }
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.whole.append_part(self.start, self.len, out)
+    }
+
+    fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        self.whole.append_part(self.start.saturating_add(start), len, out)
+    }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        Some(slice(self.whole.as_slice()?, self.start, self.len))
+    }
+
+    fn is_computed(&self) -> bool {
+        self.whole.is_computed()
     }
 }
 
@@ -173,23 +208,31 @@ impl<'a> Weight<'a> {
 
     /// Layout and bytes with dimensions in this order. Nothing is read before the bytes are written.
     pub fn data(&self, dim_order: &[u8]) -> Result<(TensorLayout, Data<'a>), Error> {
+        self.arranged(dim_order, |start, len| self.storage.data(start, len))
+    }
+
+    /// The same, borrowing nothing: bytes of the caller are copied.
+    pub(crate) fn own_data(&self, dim_order: &[u8]) -> Result<Data<'static>, Error> {
+        Ok(self.arranged(dim_order, |start, len| self.storage.own_data(start, len))?.1)
+    }
+
+    fn arranged<'x>(
+        &self,
+        dim_order: &[u8],
+        data: impl Fn(u64, u64) -> Data<'x>,
+    ) -> Result<(TensorLayout, Data<'x>), Error> {
         let layout = TensorLayout::new(self.scalar_type, &self.sizes, dim_order)
             .map_err(|error| Error::record(self.storage.name(), error))?;
         let item = self.scalar_type.size().unwrap_or(1);
         if self.agrees(&layout) {
             let start = (self.offset as u64).saturating_mul(item as u64);
-            return Ok((layout.clone(), self.storage.data(start, layout.byte_len() as u64)));
+            return Ok((layout.clone(), data(start, layout.byte_len() as u64)));
         }
-        let outermost_first = |list: &[usize]| {
-            dim_order.iter().filter_map(|dim| list.get(usize::from(*dim)).copied()).collect::<Vec<_>>()
-        };
-        let gather = Gather {
-            source: self.storage.data(0, self.storage.len()),
-            sizes: outermost_first(&self.sizes),
-            strides: outermost_first(&self.strides),
-            offset: self.offset,
-            item,
-        };
+        let dims = dim_order.iter().filter_map(|dim| {
+            let dim = usize::from(*dim);
+            Some((*self.sizes.get(dim)?, *self.strides.get(dim)?))
+        });
+        let gather = Gather::new(data(0, self.storage.len()), dims, self.offset, item);
         Ok((layout, Data::new(gather)))
     }
 
@@ -250,49 +293,6 @@ pub(crate) fn contiguous_strides(sizes: &[usize]) -> Vec<usize> {
         step = step.saturating_mul((*size).max(1));
     }
     strides
-}
-
-/// Elements picked out of a storage, outermost dimension first.
-struct Gather<'a> {
-    source: Data<'a>,
-    sizes: Vec<usize>,
-    strides: Vec<usize>,
-    offset: usize,
-    item: usize,
-}
-
-impl Content for Gather<'_> {
-    fn byte_len(&self) -> u64 {
-        self.sizes.iter().fold(self.item as u64, |bytes, size| bytes.saturating_mul(*size as u64))
-    }
-
-    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
-        let source = self.source.to_vec()?;
-        let missing = || io::Error::new(io::ErrorKind::UnexpectedEof, "the storage is shorter than its view");
-        let mut out = io::BufWriter::with_capacity(64 << 10, out);
-        let mut index = vec![0usize; self.sizes.len()];
-        let mut at = self.offset;
-        loop {
-            let start = at.checked_mul(self.item).ok_or_else(missing)?;
-            let element = source.get(start..).and_then(|rest| rest.get(..self.item)).ok_or_else(missing)?;
-            out.write_all(element)?;
-            // The next index, innermost dimension first.
-            let mut done = true;
-            for ((index, size), stride) in index.iter_mut().zip(&self.sizes).zip(&self.strides).rev() {
-                *index = index.saturating_add(1);
-                at = at.wrapping_add(*stride);
-                if *index < *size {
-                    done = false;
-                    break;
-                }
-                at = at.wrapping_sub(stride.wrapping_mul(*size));
-                *index = 0;
-            }
-            if done {
-                return out.flush();
-            }
-        }
-    }
 }
 
 /// The tensors of a program, by fully qualified name.

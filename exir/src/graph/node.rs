@@ -82,6 +82,19 @@ impl OpName {
     }
 }
 
+impl OpName {
+    /// Returns whether this is its full name, such as `aten::add.Tensor`.
+    pub fn is(&self, full_name: &str) -> bool {
+        let rest = full_name.strip_prefix(self.namespace.as_str()).and_then(|rest| rest.strip_prefix("::"));
+        let overload = rest.and_then(|rest| rest.strip_prefix(self.name.as_str()));
+        match overload {
+            Some("") => self.overload.is_empty(),
+            Some(rest) => !self.overload.is_empty() && rest.strip_prefix('.') == Some(self.overload.as_str()),
+            None => false,
+        }
+    }
+}
+
 impl fmt::Display for OpName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}::{}", self.namespace, self.name)?;
@@ -398,6 +411,6 @@ impl Node {
 
     /// Returns whether the node calls this operator, by full name, in either dialect.
     pub fn calls(&self, name: &str) -> bool {
-        self.target.operator().is_some_and(|op| op.to_string() == name)
+        self.target.operator().is_some_and(|op| op.is(name))
     }
 }

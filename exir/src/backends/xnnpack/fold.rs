@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use edgepack_builder::content::Data;
 use edgepack_format::scalar::ScalarType;
 
 use super::facts::Facts;
@@ -39,16 +40,10 @@ impl Pass for FoldBatchNorms {
         }
         let mut replaced = BTreeMap::new();
         for fold in folds {
-            let bytes = |numbers: &[f32]| weights::of_type(numbers, fold.scalar_type);
-            let filter =
-                add(program, &format!("{}.folded", fold.name), fold.scalar_type, &fold.sizes, bytes(&fold.filter))?;
-            let bias = add(
-                program,
-                &format!("{}.folded_bias", fold.name),
-                fold.scalar_type,
-                &[fold.bias.len()],
-                bytes(&fold.bias),
-            )?;
+            let bias = weights::of_type(&fold.bias, fold.scalar_type);
+            let filter = add(program, &format!("{}.folded", fold.name), fold.scalar_type, &fold.sizes, fold.filter)?;
+            let bias_name = format!("{}.folded_bias", fold.name);
+            let bias = add(program, &bias_name, fold.scalar_type, &[fold.bias.len()], bias)?;
             if let Some(node) = program.graph.nodes.get_mut(fold.convolution) {
                 node.set_arg("weight", filter);
                 node.set_arg("bias", bias);
@@ -68,7 +63,7 @@ struct Fold {
     name: String,
     scalar_type: ScalarType,
     sizes: Vec<usize>,
-    filter: Vec<f32>,
+    filter: Data<'static>,
     bias: Vec<f32>,
     from: ValueId,
     to: ValueId,
@@ -102,40 +97,42 @@ fn fold(facts: &Facts<'_, '_>, plan: &Plan, norm: usize) -> Result<Option<Fold>,
         (at(&own, channel, 0.0) - mean) * factor + at(&shift, channel, 0.0)
     };
     let moved: Vec<f32> = factors.iter().zip(&mean).enumerate().map(moved).collect();
-    let mut numbers = weights::floats(filter)?;
     let [outer, inner, height, width] = conv.sizes;
-    let window = height.saturating_mul(width).max(1);
-    for (index, taps) in numbers.chunks_mut(window).enumerate() {
-        let row = index.checked_div(inner).unwrap_or(0);
+    let window = height.saturating_mul(width);
+    // Runs of numbers that have a factor in common, and the factor of each.
+    let (run, by_run) = match conv.transposed {
+        false => (inner.saturating_mul(window), factors),
         // The rows of a transposed filter are input channels, group after group.
-        let channel = match conv.transposed {
-            false => row,
-            true => {
-                let group = row.checked_div(outer.checked_div(conv.groups).unwrap_or(1)).unwrap_or(0);
-                group.saturating_mul(inner).saturating_add(index.checked_rem(inner).unwrap_or(0))
-            }
-        };
-        let factor = factors.get(channel).copied().unwrap_or(1.0);
-        taps.iter_mut().for_each(|number| *number *= factor);
-    }
+        true => {
+            let of_group = outer.checked_div(conv.groups).unwrap_or(1);
+            let channel = |row: usize, column: usize| {
+                row.checked_div(of_group).unwrap_or(0).saturating_mul(inner).saturating_add(column)
+            };
+            let channels = (0..outer).flat_map(|row| (0..inner).map(move |column| channel(row, column)));
+            (window, channels.map(|channel| factors.get(channel).copied().unwrap_or(1.0)).collect())
+        }
+    };
+    let plain: Vec<usize> = (0..filter.sizes().len()).collect();
+    let source = weights::data(filter, &plain)?;
     let name = name.to_owned();
     let (scalar_type, sizes) = (filter.scalar_type(), filter.sizes().to_vec());
-    Ok(Some(Fold { convolution, name, scalar_type, sizes, filter: numbers, bias: moved, from, to: *x }))
+    let filter = weights::scaled(source, scalar_type, run, by_run);
+    Ok(Some(Fold { convolution, name, scalar_type, sizes, filter, bias: moved, from, to: *x }))
 }
 
-/// Adds a constant of these bytes as an input in front of those that the caller gives.
+/// Adds a constant of this content as an input in front of those that the caller gives.
 pub(super) fn add(
     program: &mut ExportedProgram<'_>,
     name: &str,
     scalar_type: ScalarType,
     sizes: &[usize],
-    bytes: Vec<u8>,
+    data: impl Into<Data<'static>>,
 ) -> Result<ValueId, Error> {
     let mut name = name.to_owned();
     while program.weights.find(&name).is_some() {
         name.push('_');
     }
-    let weight = Weight::contiguous(Storage::owned(format!("lowered/{name}"), bytes), scalar_type, sizes)?;
+    let weight = Weight::contiguous(Storage::made(format!("lowered/{name}"), data.into()), scalar_type, sizes)?;
     program.weights.constants.insert(name.clone(), weight);
     let known: Vec<Size> = sizes.iter().map(|size| Size::Known(i64::try_from(*size).unwrap_or(i64::MAX))).collect();
     let value = program.graph.add_value(&name.replace('.', "_"), TensorMeta::contiguous(scalar_type, &known));

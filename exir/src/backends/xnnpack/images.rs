@@ -10,6 +10,8 @@ use crate::graph::ValueId;
 pub(super) fn recognise(call: Call<'_, '_, '_>, name: &str) -> Option<Result<Op, Reason>> {
     Some(match name {
         "aten::max_pool2d_with_indices" => greatest(call),
+        "aten::max.dim" => largest(call, Some(1)),
+        "aten::amax" => largest(call, None),
         "aten::avg_pool2d" => average(call),
         "aten::mean.dim" => mean(call),
         "aten::upsample_bilinear2d.vec" => resize(call),
@@ -76,6 +78,33 @@ fn greatest(call: Call<'_, '_, '_>) -> Result<Op, Reason> {
         }
     }
     Ok(Op::Greatest(windows))
+}
+
+/// The largest number along height, width or both: a window of all of it. `indices` is a result that nodes do not give.
+fn largest(call: Call<'_, '_, '_>, indices: Option<usize>) -> Result<Op, Reason> {
+    let (facts, x) = (call.facts, image(call, "self")?);
+    let used = indices.filter(|index| call.node.results().get(*index).is_some_and(|result| !facts.is_unused(*result)));
+    if let Some(index) = used {
+        return Err(Reason::Result(index));
+    }
+    let dims = match indices {
+        Some(_) => vec![call.int("dim", 0)?],
+        None => call.ints("dim")?,
+    };
+    let mut size = [1u32; 2];
+    for dim in &dims {
+        let along = call.dim(*dim, 4, "dim")?;
+        let place = along.checked_sub(2).and_then(|place| size.get_mut(place));
+        let place = place.ok_or(Reason::Argument { argument: "dim", why: "windows are of height and width alone" })?;
+        let known = facts.tensor(x)?.sizes.get(along).and_then(crate::graph::Size::known);
+        *place = known
+            .and_then(|size| u32::try_from(size).ok())
+            .ok_or_else(|| Reason::Dynamic { value: facts.name(x), why: "the size of a window is a number" })?;
+    }
+    if size == [1, 1] {
+        return Err(Reason::Argument { argument: "dim", why: "a window of one element is none" });
+    }
+    Ok(Op::Greatest(Windows { x, size, stride: size, before: [0, 0], after: [0, 0], dilation: [1, 1] }))
 }
 
 fn average(call: Call<'_, '_, '_>) -> Result<Op, Reason> {

@@ -22,6 +22,7 @@ mod fold;
 mod images;
 mod movement;
 mod op;
+mod pads;
 mod partition;
 mod plan;
 mod products;
@@ -32,6 +33,7 @@ mod weights;
 
 pub use calibrate::Bounds;
 pub use fold::{FoldBatchNorms, InferSizes, SeparateDequantisations};
+pub use pads::QuantizePads;
 pub use partition::{Explained, XnnpackPartitioner};
 pub use quantise::{Layer, Scheme};
 pub use reason::Reason;
@@ -96,9 +98,9 @@ impl<'g> Preprocess<ExportedProgram<'g>> for XnnpackPreprocess {
 }
 
 /// Makes the programs of a manager ready to be quantised or delegated: batch norms become part of convolutions, views find
-/// their sizes by themselves, and each reader of a quantised number takes it back itself.
+/// their sizes by themselves, padding is quantised with what it surrounds, and each reader of a quantised number takes it back itself.
 pub fn prepare(manager: &mut ProgramManager<'_>) -> Result<(), Error> {
-    manager.prepare(&[&FoldBatchNorms, &InferSizes, &SeparateDequantisations])
+    manager.prepare(&[&FoldBatchNorms, &InferSizes, &QuantizePads, &SeparateDequantisations])
 }
 
 /// Rounds float weights of every program as a scheme says, and answers with all that could have been, by method.

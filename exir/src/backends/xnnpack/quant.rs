@@ -7,7 +7,7 @@ use super::op::{Filter, Input, Op, Params, Scales};
 use super::reason::Reason;
 use crate::graph::{Argument, Node, ValueId};
 
-const QUANTIZE: &str = "quantized_decomposed::quantize_per_tensor";
+pub(super) const QUANTIZE: &str = "quantized_decomposed::quantize_per_tensor";
 const DEQUANTIZE: &str = "quantized_decomposed::dequantize_per_tensor";
 const CHANNEL: &str = "quantized_decomposed::dequantize_per_channel";
 const GROUP: &str = "quantized_decomposed::dequantize_per_channel_group";
@@ -39,6 +39,16 @@ pub(super) const WHOLE: [&str; 3] =
 /// Returns whether a node takes numbers back to floats: each reader is to have its own.
 pub(super) fn is_dequantize(node: &Node) -> bool {
     [DEQUANTIZE, CHANNEL, GROUP].iter().chain(&BACK).any(|name| node.calls(name))
+}
+
+/// Returns whether a node quantises with parameters that are numbers.
+pub(super) fn is_static_quantize(node: &Node) -> bool {
+    node.calls(QUANTIZE)
+}
+
+/// Returns whether a node goes back to floats with parameters that are numbers.
+pub(super) fn is_static_dequantize(node: &Node) -> bool {
+    node.calls(DEQUANTIZE)
 }
 
 fn is_one_of(node: &Node, names: &[&str]) -> bool {

@@ -1,5 +1,8 @@
-//! Bytes of constants: read, rearranged, rounded and packed.
+//! Bytes of constants: read, rearranged, rounded and packed. What takes long is done when the bytes are asked for.
 
+use std::io::{self, Write};
+
+use edgepack_builder::content::{Content, Data};
 use edgepack_format::scalar::ScalarType;
 
 use super::facts::Facts;
@@ -11,6 +14,114 @@ use crate::graph::ValueId;
 pub(super) fn bytes(weight: &Weight<'_>, order: &[usize]) -> Result<Vec<u8>, Error> {
     let order: Vec<u8> = order.iter().filter_map(|dim| u8::try_from(*dim).ok()).collect();
     Ok(weight.data(&order)?.1.to_vec()?)
+}
+
+/// Returns the content of a constant with its dimensions in this order, to be read when it is needed.
+pub(super) fn data(weight: &Weight<'_>, order: &[usize]) -> Result<Data<'static>, Error> {
+    let order: Vec<u8> = order.iter().filter_map(|dim| u8::try_from(*dim).ok()).collect();
+    weight.own_data(&order)
+}
+
+/// A content made of another one.
+struct Changed<F> {
+    source: Data<'static>,
+    len: u64,
+    change: F,
+}
+
+/// Returns the content of so many bytes that a function makes of all bytes of another.
+pub(super) fn changed(
+    source: Data<'static>,
+    len: u64,
+    change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+) -> Data<'static> {
+    Data::new(Changed { source, len, change })
+}
+
+impl<F: Fn(Vec<u8>) -> Vec<u8> + Send + Sync> Content for Changed<F> {
+    fn byte_len(&self) -> u64 {
+        self.len
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&(self.change)(self.source.to_vec()?))
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        let bytes = (self.change)(self.source.to_vec()?);
+        match out.is_empty() {
+            true => *out = bytes,
+            false => out.extend_from_slice(&bytes),
+        }
+        Ok(())
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
+/// Floats times a factor for each run of so many.
+struct Scaled {
+    source: Data<'static>,
+    scalar_type: ScalarType,
+    run: usize,
+    factors: Vec<f32>,
+}
+
+/// Returns the floats of a content times a factor for each run of so many.
+pub(super) fn scaled(source: Data<'static>, scalar_type: ScalarType, run: usize, factors: Vec<f32>) -> Data<'static> {
+    Data::new(Scaled { source, scalar_type, run: run.max(1), factors })
+}
+
+impl Content for Scaled {
+    fn byte_len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        self.append_to(&mut bytes)?;
+        out.write_all(&bytes)
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        self.append_part(0, self.source.len(), out)
+    }
+
+    /// Parts begin and end between numbers.
+    fn append_part(&self, start: u64, len: u64, out: &mut Vec<u8>) -> io::Result<()> {
+        let before = out.len();
+        self.source.append_part(start, len, out)?;
+        let bytes = out.get_mut(before..).unwrap_or_default();
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        match self.scalar_type {
+            ScalarType::HALF => self.scale(bytes.as_chunks_mut::<2>().0, start, |two, factor| {
+                half::f16::from_f32(half::f16::from_le_bytes(two).to_f32() * factor).to_le_bytes()
+            }),
+            _ => self.scale(bytes.as_chunks_mut::<4>().0, start, |four, factor| {
+                (f32::from_le_bytes(four) * factor).to_le_bytes()
+            }),
+        }
+        Ok(())
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
+impl Scaled {
+    /// Multiplies numbers that begin at this byte of all.
+    fn scale<const N: usize>(&self, numbers: &mut [[u8; N]], start: usize, times: impl Fn([u8; N], f32) -> [u8; N]) {
+        let first = start.checked_div(N).unwrap_or(0);
+        let skipped = first.checked_rem(self.run).unwrap_or(0);
+        let mut factors = self.factors.iter().skip(first.checked_div(self.run).unwrap_or(0));
+        let (head, rest) = numbers.split_at_mut(self.run.saturating_sub(skipped).min(numbers.len()));
+        for (run, factor) in std::iter::once(head).chain(rest.chunks_mut(self.run)).zip(&mut factors) {
+            run.iter_mut().for_each(|number| *number = times(*number, *factor));
+        }
+    }
 }
 
 /// Returns the numbers of a constant of floats, in the order of its dimensions.
@@ -59,6 +170,13 @@ pub(super) fn is_zero(facts: &Facts<'_, '_>, value: ValueId) -> bool {
     })
 }
 
+/// Returns the content of [`four_bits`] of rows of so many numbers.
+pub(super) fn packed(data: Data<'static>, row: usize) -> Data<'static> {
+    let rows = data.len().checked_div(row.max(1) as u64).unwrap_or(0);
+    let len = rows.saturating_mul(row.div_ceil(2) as u64);
+    changed(data, len, move |bytes| four_bits(&bytes, row))
+}
+
 /// Packs rows of bytes that hold numbers from -8 to 7: two in a byte, the first in the low half, plus 8. A row of an odd
 /// number ends with a half that stands for 0.
 pub(super) fn four_bits(bytes: &[u8], row: usize) -> Vec<u8> {
@@ -85,6 +203,22 @@ mod tests {
         let bytes: Vec<u8> = numbers.iter().map(|number| number.cast_unsigned()).collect();
         assert_eq!(four_bits(&bytes, 6), [0xf0, 0x98, 0xb7]);
         assert_eq!(four_bits(&bytes, 3), [0xf0, 0x88, 0x79, 0x8b]);
+    }
+
+    #[test]
+    fn parts_of_scaled_numbers_have_the_factors_of_their_runs() {
+        let numbers: Vec<f32> = (1..=12u8).map(f32::from).collect();
+        for (scalar_type, item) in [(ScalarType::FLOAT, 4), (ScalarType::HALF, 2)] {
+            let source = Data::from(of_type(&numbers, scalar_type));
+            let all = scaled(source, scalar_type, 5, vec![2.0, 3.0, 0.5]);
+            let want: Vec<f32> = [2.0, 4.0, 6.0, 8.0, 10.0, 18.0, 21.0, 24.0, 27.0, 30.0, 5.5, 6.0].to_vec();
+            assert_eq!(all.to_vec().unwrap(), of_type(&want, scalar_type));
+            for (start, end) in [(0, 12), (3, 7), (5, 10), (6, 12), (11, 12), (4, 4)] {
+                let mut part = Vec::new();
+                all.append_part(start as u64 * item, (end - start) as u64 * item, &mut part).unwrap();
+                assert_eq!(part, of_type(&want[start..end], scalar_type), "{start} to {end}");
+            }
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Every value has a bound of its magnitude and a bound of how far two ways of computing it may differ, so the tolerance
 //! is known before anything runs: rounding of sums for floats, a step of the scale for numbers of 8 bits.
 
+mod bytes;
+
 use edgepack_executor::{Method, Options, Output};
 use edgepack_exir::archive::{Storage, Weight};
 use edgepack_exir::backends::xnnpack;
@@ -195,15 +197,20 @@ impl Growing<'_, '_> {
                 self.call("aten::_softmax", [this(), ("dim", dim), ("half_to_float", false.into())], &like);
             }
             13 if rank == 4 => {
-                let keep = self.u.one_in(2);
+                let (keep, dims) = (self.u.one_in(2), [&[2, 3][..], &[2], &[3]][self.u.below(3)]);
                 let mut like = x.clone();
-                (like.sizes[2], like.sizes[3]) = (1, 1);
+                dims.iter().for_each(|dim| like.sizes[*dim] = 1);
                 if !keep {
-                    like.sizes.truncate(2);
+                    like.sizes = (0..rank).filter(|dim| !dims.contains(dim)).map(|dim| like.sizes[dim]).collect();
                 }
-                self.call("aten::mean.dim", [this(), ("dim", Argument::ints([2, 3])), ("keepdim", keep.into())], &like);
+                let name = if self.u.one_in(2) { "aten::mean.dim" } else { "aten::amax" };
+                self.call(
+                    name,
+                    [this(), ("dim", Argument::ints(dims.iter().map(|dim| *dim as i64))), ("keepdim", keep.into())],
+                    &like,
+                );
             }
-            14 => self.pad(&x),
+            14 => self.pad(&x, 0.5),
             _ => self.bytes(&x),
         }
     }
@@ -383,89 +390,17 @@ impl Growing<'_, '_> {
         }
     }
 
-    fn pad(&mut self, x: &Grown) {
+    fn pad(&mut self, x: &Grown, value: f32) {
         let pads = [self.u.below(3), self.u.below(3)];
-        let mut like = Grown { bound: x.bound.max(0.5), ..x.clone() };
+        let mut like = Grown { bound: x.bound.max(value), ..x.clone() };
         *like.sizes.last_mut().expect("dimensions") += pads[0] + pads[1];
         if like.sizes.iter().product::<usize>() <= ELEMENTS {
             self.call(
                 "aten::constant_pad_nd",
-                [("self", x.id.into()), ("pad", ints(pads)), ("value", 0.5.into())],
+                [("self", x.id.into()), ("pad", ints(pads)), ("value", f64::from(value).into())],
                 &like,
             );
         }
-    }
-
-    /// Rounds the value to 8 bits and takes it back, perhaps with a call in between that is computed on them.
-    fn bytes(&mut self, x: &Grown) {
-        let first = self.rounded(x, 0);
-        let this = ("self", Argument::from(first.id));
-        match self.u.below(5) {
-            0 => self.call("aten::relu", [this], &first),
-            1 => {
-                let sum = Grown { bound: 2.0 * first.bound, slack: 2.0 * first.slack, ..first.clone() };
-                self.call("aten::add.Tensor", [this, ("other", first.id.into())], &sum);
-            }
-            2 if first.sizes.len() == 4 => self.window(&first),
-            3 if first.sizes.len() > 1 => return self.product_of_bytes(&first),
-            _ => return,
-        }
-        if let Some(last) = self.values.last().cloned() {
-            self.rounded(&last, 1);
-        }
-    }
-
-    /// A product with weights of 8 bits whose result is rounded, too.
-    fn product_of_bytes(&mut self, x: &Grown) {
-        let (last, outputs) = (x.sizes[x.sizes.len() - 1], 1 + self.u.below(8));
-        let seed = u64::from(self.u.byte());
-        let bytes = numbers(outputs * last, seed, 127.0).iter().map(|x| (*x as i8).cast_unsigned()).collect();
-        let weight = self.constant(ScalarType::CHAR, &[outputs, last], bytes);
-        let scale = 1.0 / (127.0 * last as f32);
-        let scales = self.constant(ScalarType::FLOAT, &[outputs], scale.to_le_bytes().repeat(outputs));
-        let zeros = self.constant(ScalarType::LONG, &[outputs], vec![0; 8 * outputs]);
-        let args = [
-            ("input", weight),
-            ("scales", scales),
-            ("zero_points", zeros),
-            ("axis", Argument::Int(0)),
-            ("quant_min", Argument::Int(-127)),
-            ("quant_max", Argument::Int(127)),
-            ("dtype", Argument::ScalarType(ScalarType::CHAR)),
-        ];
-        let kind = meta(ScalarType::FLOAT, &[outputs, last]);
-        let weight = self.graph.call("quantized_decomposed::dequantize_per_channel", args, kind);
-        let bias = self.floats(&[outputs], 0.5);
-        let mut like = Grown { bound: x.bound + 0.5, ..x.clone() };
-        *like.sizes.last_mut().expect("dimensions") = outputs;
-        self.call("aten::linear", [("input", x.id.into()), ("weight", weight.into()), ("bias", bias)], &like);
-        if let Some(last) = self.values.last().cloned() {
-            self.rounded(&last, 1);
-        }
-    }
-
-    /// A value rounded to 8 bits and back. `steps` more steps of the scale may be between two ways of computing it.
-    fn rounded(&mut self, x: &Grown, steps: u8) -> Grown {
-        let scale = x.bound / 100.0;
-        let zero_point = self.u.below(21) as i64 - 10;
-        let params = |value: ValueId| {
-            [
-                ("input", Argument::from(value)),
-                ("scale", Argument::Float(scale.into())),
-                ("zero_point", Argument::Int(zero_point)),
-                ("quant_min", Argument::Int(-128)),
-                ("quant_max", Argument::Int(127)),
-                ("dtype", Argument::ScalarType(ScalarType::CHAR)),
-            ]
-        };
-        let bytes = meta(ScalarType::CHAR, &x.sizes);
-        let bytes = self.graph.call("quantized_decomposed::quantize_per_tensor", params(x.id), bytes);
-        let kind = meta(ScalarType::FLOAT, &x.sizes);
-        let id = self.graph.call("quantized_decomposed::dequantize_per_tensor", params(bytes), kind);
-        let slack = x.slack + f32::from(1 + steps) * scale * 1.001;
-        let rounded = Grown { id, slack, bound: x.bound * 1.5, ..x.clone() };
-        self.values.push(rounded.clone());
-        rounded
     }
 
     /// Program, and how far each of its outputs may be from itself computed otherwise.

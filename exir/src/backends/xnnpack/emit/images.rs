@@ -15,7 +15,8 @@ const ALIGN_CORNERS: u32 = 8;
 impl Emitter<'_, '_, '_> {
     pub(super) fn pool(&mut self, windows: &Windows, greatest: bool, result: ValueId) -> Result<(), Error> {
         let order = image(4);
-        let (input_id, output_id) = (self.get(windows.x, &order)?, self.make(result, &order)?);
+        let input_id = self.get(windows.x, &order)?;
+        let output_id = self.reduced(windows.x, windows.size, result)?;
         let node = Pooling2D {
             padding_top: windows.before[0],
             padding_right: windows.after[1],
@@ -32,28 +33,43 @@ impl Emitter<'_, '_, '_> {
             flags: KEEP_DIMS,
         };
         self.node(if greatest { NodeUnion::MaxPooling2d(node) } else { NodeUnion::AvgPooling2d(node) }, None);
+        self.without_reduced(output_id, result)
+    }
+
+    /// Returns what a node makes of images that are reduced in windows. A result without the dimensions of one element is
+    /// made of it behind the node.
+    fn reduced(&mut self, x: ValueId, size: [u32; 2], result: ValueId) -> Result<u32, Error> {
+        let order = image(4);
+        if self.facts.rank(result) == order.len() {
+            return self.make(result, &order);
+        }
+        let mut dims = self.dims(x, &order)?;
+        for (dim, size) in dims.iter_mut().skip(1).zip(size) {
+            *dim = dim.checked_div(size).unwrap_or(1);
+        }
+        Ok(self.hidden(self.spec_of(result, dims))?.id())
+    }
+
+    fn without_reduced(&mut self, output_id: u32, result: ValueId) -> Result<(), Error> {
+        let rank = self.facts.rank(result);
+        if rank == 4 {
+            return Ok(());
+        }
+        let order = image(rank);
+        let all = self.facts.graph.tensor(result).map(|meta| meta.sizes.clone()).unwrap_or_default();
+        let sizes: Vec<_> = order.iter().filter_map(|dim| all.get(*dim).cloned()).collect();
+        let made = self.make(result, &order)?;
+        self.reshaped(&sizes, output_id, made);
         Ok(())
     }
 
     pub(super) fn mean(&mut self, x: ValueId, result: ValueId) -> Result<(), Error> {
         let order = image(4);
-        let input_id = self.get(x, &order)?;
-        let keeps = self.facts.rank(result) == 4;
-        let output_id = match keeps {
-            true => self.make(result, &order)?,
-            false => {
-                let dims = self.dims(x, &order)?;
-                let dims = dims.iter().enumerate().map(|(place, dim)| if [1, 2].contains(&place) { 1 } else { *dim });
-                self.hidden(self.spec_of(result, dims.collect()))?.id()
-            }
-        };
+        let (input_id, dims) = (self.get(x, &order)?, self.dims(x, &order)?);
+        let whole = [dims.get(1).copied().unwrap_or(1), dims.get(2).copied().unwrap_or(1)];
+        let output_id = self.reduced(x, whole, result)?;
         self.node(NodeUnion::GlobalAvgPooling2d(Node1x1 { input_id, output_id, flags: KEEP_DIMS }), None);
-        if !keeps {
-            let sizes = self.facts.graph.tensor(result).map(|meta| meta.sizes.clone()).unwrap_or_default();
-            let made = self.make(result, &[0, 1])?;
-            self.reshaped(&sizes, output_id, made);
-        }
-        Ok(())
+        self.without_reduced(output_id, result)
     }
 
     pub(super) fn resize(&mut self, x: ValueId, align_corners: bool, result: ValueId) -> Result<(), Error> {

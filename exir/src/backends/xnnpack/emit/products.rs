@@ -1,5 +1,6 @@
 //! Convolutions and products in payloads.
 
+use edgepack_builder::content::Data;
 use edgepack_builder::xnnpack::{Quant, Scales as Constants, ValueSpec};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::xnnpack::{Datatype, FullyConnected, NO_ID, Node2x1, NodeConv, NodeUnion};
@@ -34,8 +35,8 @@ impl Emitter<'_, '_, '_> {
         let by_output = if linear.by_input { [1, 0] } else { [0, 1] };
         let dims: Vec<u32> =
             by_output.iter().map(|dim| weight.sizes().get(*dim).map_or(0, |size| *size as u32)).collect();
-        let bytes = weights::bytes(weight, &by_output)?;
-        let filter_id = self.filter(&linear.filter, linear.input, name, dims, bytes, 0)?;
+        let data = weights::data(weight, &by_output)?;
+        let filter_id = self.filter(&linear.filter, linear.input, name, dims, data, 0)?;
         let bias_id = self.bias(linear.bias, linear.input, &linear.filter)?;
         let output_id = self.make(target.result, &order)?;
         let node = FullyConnected { input1_id, filter_id, bias_id, output_id, flags: 0 };
@@ -69,12 +70,12 @@ impl Emitter<'_, '_, '_> {
         };
         let (weight, from, dims) =
             turned(conv, weight).ok_or_else(|| self.failure(conv.filter.value, "its groups do not fit"))?;
-        let bytes = weights::bytes(&weight, &from)?;
+        let data = weights::data(&weight, &from)?;
         let channel_dim = if conv.is_depthwise() { 3 } else { 0 };
         let (filter_id, bias_id) = match conv.transposed && weight.scalar_type() == ScalarType::HALF {
-            true => self.single(conv, name, dims, &bytes)?,
+            true => self.single(conv, name, dims, &data.to_vec()?)?,
             false => {
-                let filter = self.filter(&conv.filter, conv.input, name, dims, bytes, channel_dim)?;
+                let filter = self.filter(&conv.filter, conv.input, name, dims, data, channel_dim)?;
                 (filter, self.bias(conv.bias, conv.input, &conv.filter)?)
             }
         };
@@ -153,29 +154,29 @@ impl Emitter<'_, '_, '_> {
         Ok(dims)
     }
 
-    /// Adds a filter of these bytes, in the form that its scales ask for.
+    /// Adds a filter of this content, in the form that its scales ask for.
     fn filter(
         &mut self,
         filter: &Filter,
         input: Input,
         name: &str,
         dims: Vec<u32>,
-        bytes: Vec<u8>,
+        data: Data<'static>,
         channel_dim: i32,
     ) -> Result<u32, Error> {
         let row = dims.last().map_or(1, |row| *row as usize);
-        let (spec, bytes) = match filter.scales {
-            Scales::None => (self.spec_of(filter.value, dims), bytes),
+        let (spec, data) = match filter.scales {
+            Scales::None => (self.spec_of(filter.value, dims), data),
             Scales::Tensor(scale) => {
                 let quant = Quant::PerTensor { scale: scale as f32, zero_point: 0 };
-                (ValueSpec::new(Datatype::QINT8, dims).quantized(quant), bytes)
+                (ValueSpec::new(Datatype::QINT8, dims).quantized(quant), data)
             }
             Scales::Channel { scales, four_bits } => {
                 let scales = self.channel_scales(scales)?;
                 let quant = Quant::PerChannel { channel_dim, scales };
                 match four_bits && matches!(input, Input::Dynamic(_)) {
-                    true => (ValueSpec::new(Datatype::QCINT4, dims).quantized(quant), weights::four_bits(&bytes, row)),
-                    false => (ValueSpec::new(Datatype::QCINT8, dims).quantized(quant), bytes),
+                    true => (ValueSpec::new(Datatype::QCINT4, dims).quantized(quant), weights::packed(data, row)),
+                    false => (ValueSpec::new(Datatype::QCINT8, dims).quantized(quant), data),
                 }
             }
             Scales::Group { scales, size } => {
@@ -183,10 +184,10 @@ impl Emitter<'_, '_, '_> {
                 let scales = self.scales_of(&scale_name, weights::of_blocks(&numbers), numbers.len())?;
                 let group_size = i32::try_from(size).unwrap_or(i32::MAX);
                 let quant = Quant::PerGroup { group_size, scales };
-                (ValueSpec::new(Datatype::QBINT4, dims).quantized(quant), weights::four_bits(&bytes, row))
+                (ValueSpec::new(Datatype::QBINT4, dims).quantized(quant), weights::packed(data, row))
             }
         };
-        Ok(self.constant_of(name, spec, bytes)?.id())
+        Ok(self.constant_of(name, spec, data)?.id())
     }
 
     fn scales(&self, scales: ValueId) -> Result<(String, Vec<f32>), Error> {

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use edgepack_builder::xnnpack::{BuiltPayload, PayloadBuilder, Quant, ValueId as Id, ValueSpec, key_of};
+use edgepack_builder::content::Data;
+use edgepack_builder::xnnpack::{BuiltPayload, PayloadBuilder, Quant, ValueId as Id, ValueSpec, key_of_digest};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::xnnpack::{Datatype, Node1x1, NodeUnion, StaticReshape, StaticTranspose};
 
@@ -293,19 +294,25 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
             false if is_plain => (weight.clone(), plain(rank)),
             false => (weight.clone(), order.to_vec()),
         };
-        let bytes = weights::bytes(&weight, &order)?;
+        let data = weights::data(&weight, &order)?;
         let dims = order.iter().map(|dim| weight.sizes().get(*dim).map_or(1, |size| *size as u32));
         let dims: Vec<u32> = if order.is_empty() { vec![1] } else { dims.collect() };
         let spec = self.spec_of(value, dims);
-        let id = self.constant_of(name, spec, bytes)?;
+        let id = self.constant_of(name, spec, data)?;
         self.constants.insert(key, id);
         Ok(id.id())
     }
 
     /// Adds a constant made of the weight of this name.
-    pub(super) fn constant_of(&mut self, name: &str, spec: ValueSpec, bytes: Vec<u8>) -> Result<Id, Error> {
-        self.tag(name, &bytes, false);
-        let constant = self.builder.constant(bytes)?;
+    pub(super) fn constant_of(
+        &mut self,
+        name: &str,
+        spec: ValueSpec,
+        data: impl Into<Data<'static>>,
+    ) -> Result<Id, Error> {
+        let data = data.into();
+        self.tag(name, &data, false)?;
+        let constant = self.builder.constant(data)?;
         Ok(self.builder.constant_value(spec, constant)?)
     }
 
@@ -316,17 +323,18 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
         bytes: Vec<u8>,
         count: usize,
     ) -> Result<edgepack_builder::xnnpack::Scales, Error> {
-        self.tag(name, &bytes, true);
+        self.tag(name, &bytes.clone().into(), true)?;
         let constant = self.builder.scales(bytes)?;
         Ok(edgepack_builder::xnnpack::Scales::Constant(constant, u32::try_from(count).unwrap_or(u32::MAX)))
     }
 
-    fn tag(&mut self, name: &str, bytes: &[u8], is_scales: bool) {
+    fn tag(&mut self, name: &str, data: &Data<'_>, is_scales: bool) -> Result<(), Error> {
         // What was made of a weight has its name and a word behind it.
         let of_weight = || name.rsplit_once('.').and_then(|(weight, _)| self.external.of(weight));
         if let Some(tag) = self.external.of(name).or_else(of_weight) {
-            self.tags.insert(key_of(bytes, is_scales), tag);
+            self.tags.insert(key_of_digest(&data.digest()?, is_scales), tag);
         }
+        Ok(())
     }
 
     /// Returns floats quantised row by row, a row being so many dimensions.
