@@ -10,7 +10,6 @@ use edgepack_format::bundle::{
     BundledMethodTestCase, BundledMethodTestSuite, BundledProgram, Tensor, VERSION, Value, ValueUnion,
 };
 use edgepack_format::limits::Limits;
-use edgepack_format::notation::ElementType;
 use edgepack_format::pte::{
     Bool, Double, ExecutionPlan, FileExtent, Int, KernelTypes, ProgramRef, Tensor as Declared, TensorShapeDynamism,
 };
@@ -209,7 +208,7 @@ fn check_shape(tensor: &TensorView<'_>, declared: &Declared<'_>, place: &str) ->
     let most = if declared.shape_dynamism == TensorShapeDynamism::STATIC { "" } else { " at most" };
     Err(BuildError::Kind {
         place: place.to_owned(),
-        want: format!("the tensor {}{most} {sizes:?} in order {order:?}", ElementType(declared.scalar_type)),
+        want: format!("the tensor {}{most} {sizes:?} in order {order:?}", declared.scalar_type),
         found: format!("the tensor {layout} in order {:?}", layout.dim_order()),
     })
 }

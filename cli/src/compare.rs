@@ -3,7 +3,6 @@
 //! Floating point elements, and each part of complex ones, agree within `atol + rtol·|want|`, NaN equals NaN; everything
 //! else is exact. Memory order does not count: tensors are compared by index.
 
-use edgepack_format::notation::ElementType;
 use edgepack_format::scalar::ScalarType;
 use half::{bf16, f16};
 use serde::Serialize;
@@ -82,7 +81,7 @@ impl Comparison {
 /// `f32[1, 10]`, without the memory order.
 pub fn type_of(tensor: &TensorBuf) -> String {
     let sizes: Vec<String> = tensor.layout().sizes().iter().map(usize::to_string).collect();
-    format!("{}[{}]", ElementType(tensor.layout().scalar_type()), sizes.join(", "))
+    format!("{}[{}]", tensor.layout().scalar_type(), sizes.join(", "))
 }
 
 /// Recordings that went through arrays without 0-d values hold `[1]` where the output has no dimensions.

@@ -114,7 +114,8 @@ impl LeftOut {
             return Err(Failure::unreadable("there is nothing to read: the folder holds no file"));
         }
         if self.count == all {
-            let message = format!("there is nothing to read: of {files} none is of a kind that this command is for");
+            let message =
+                format!("there is nothing to read: {files}, of which none is of a kind that this command opens");
             return Err(Failure::unreadable(message));
         }
         if self.count > 0 && !session.json {

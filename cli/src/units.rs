@@ -53,6 +53,14 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
+/// A count with its noun, `no` if there are none: `no methods`, `1 method`.
+pub fn amount(number: usize, noun: &str) -> String {
+    match number {
+        0 => format!("no {}", count(0, noun).trim_start_matches("0 ")),
+        _ => count(number, noun),
+    }
+}
+
 /// A count with its noun: `1 method`, `2 methods`.
 pub fn count(number: usize, noun: &str) -> String {
     // `entry` becomes `entries`, but `key` and `array` become `keys` and `arrays`.

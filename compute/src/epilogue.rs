@@ -181,7 +181,7 @@ impl Operation {
     }
 }
 
-/// A name and numbers: `clamp 0 6`, `quantize CHAR 0.05 -3 -128 127`.
+/// A name and numbers: `clamp 0 6`, `quantize i8 0.05 -3 -128 127`.
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.function()) {
@@ -300,7 +300,7 @@ impl Epilogue {
             (ScalarType::FLOAT, ScalarType::FLOAT) => Ok(()),
             (input, output) => Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("operations from elements of type {input} to {output} behind results of type FLOAT"),
+                format!("operations from elements of type {input} to {output} behind results of type f32"),
             )),
         }
     }
@@ -459,7 +459,7 @@ mod tests {
         let want = |x: f32| ((want(x.clamp(-2.0, 40.0)) - 3.0) * 0.5).abs();
         assert!(x.iter().zip(&in_place).all(|(&x, &y)| want(x) == y));
         assert_eq!(in_place, apart);
-        assert_eq!(all.to_string(), "clamp -2 40; quantize CHAR 0.5 3 -128 127; dequantize CHAR 0.5 3; abs");
+        assert_eq!(all.to_string(), "clamp -2 40; quantize i8 0.5 3 -128 127; dequantize i8 0.5 3; abs");
         assert!(then.followed_by(&then).is_err());
     }
 

@@ -136,9 +136,12 @@ fn what_does_not_fit_is_refused_when_it_is_prepared() {
     let refused = |args: &[Arg]| message(call(&ADD, args));
     assert_eq!(
         refused(&[ints.clone(), floats.clone(), Arg::int(1), out()]),
-        "`self` is a INT tensor, the kernel takes FLOAT, LONG, BYTE"
+        "`self` is a tensor of i32, the kernel takes f32, i64, u8"
     );
-    assert_eq!(refused(&[floats.clone(), ints, Arg::int(1), out()]), "`other` is a INT tensor, the kernel takes FLOAT");
+    assert_eq!(
+        refused(&[floats.clone(), ints, Arg::int(1), out()]),
+        "`other` is a tensor of i32, the kernel takes f32"
+    );
     assert_eq!(refused(&[floats.clone(), floats.clone(), out()]), "the call has 3 arguments, the operator takes 5");
     let dynamic = Arg::Tensor(OwnedTensor::zeros(ScalarType::FLOAT, &[1]).dynamic());
     assert_eq!(
@@ -187,9 +190,9 @@ fn every_kind_of_argument_is_unpacked() {
         args[place] = arg;
         message(call(&ALL, &args))
     };
-    assert_eq!(refused(1, Arg::tensor(&[1], &[1u8])), "`b` is a BYTE tensor, the kernel takes FLOAT");
+    assert_eq!(refused(1, Arg::tensor(&[1], &[1u8])), "`b` is a tensor of u8, the kernel takes f32");
     let mixed = vec![bytes(1), Some(OwnedTensor::new(&[1], &[1i8]))];
-    assert_eq!(refused(11, Arg::Tensors(mixed)), "`l[1]` is a CHAR tensor, the kernel takes BYTE");
+    assert_eq!(refused(11, Arg::Tensors(mixed)), "`l[1]` is a tensor of i8, the kernel takes u8");
     assert_eq!(refused(7, Arg::int(99)), "argument 7: 99 is not an element type");
     assert_eq!(refused(7, Arg::int(300)), "argument 7: 300 is not an element type");
 }

@@ -136,6 +136,12 @@ impl Error {
     }
 
     pub(crate) fn zip(error: rawzip::Error) -> Self {
-        Error::Archive(error.to_string())
+        // The directory is the last thing in an archive: without it the end is missing, however the file got so.
+        match error.kind() {
+            rawzip::ErrorKind::MissingEndOfCentralDirectory => {
+                Error::Archive("cut short: the directory at the end of the archive is missing".to_owned())
+            }
+            _ => Error::Archive(error.to_string()),
+        }
     }
 }

@@ -310,8 +310,8 @@ fn state_begins_with_what_was_recorded() {
     let has = |bytes: &[u8]| bytes.windows(8).any(|window| window == 0x0123_4567_89abi64.to_le_bytes());
     assert!(has(&bytes) && !has(&plain));
     for (options, message) in [
-        (begin("counter", weight(ScalarType::INT, &[1], seven)), "the recorded state INT [1]"),
-        (begin("counter", weight(ScalarType::LONG, &[2], vec![0; 16])), "the recorded state LONG [2]"),
+        (begin("counter", weight(ScalarType::INT, &[1], seven)), "the recorded state i32 [1]"),
+        (begin("counter", weight(ScalarType::LONG, &[2], vec![0; 16])), "the recorded state i64 [2]"),
         (begin("nothing", weight(ScalarType::LONG, &[1], vec![0; 8])), "those that are: counter, k_cache, v_cache"),
         (begin("wq.weight", weight(ScalarType::FLOAT, &[8, 8], vec![0; 256])), "no buffer of that name is changed"),
     ] {

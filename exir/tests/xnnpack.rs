@@ -315,7 +315,7 @@ fn every_node_that_stays_has_a_reason() {
     let want = [
         "argument `alpha`: nodes have no factor",
         "argument `exponent`: nodes compute the power 2 alone",
-        "`n` has elements of type INT; nodes take Float and Half",
+        "`n` has elements of type i32; nodes take f32 and f16",
         "argument `step`: nodes take neighbours",
     ];
     assert_eq!(reasons, want);

@@ -17,28 +17,6 @@ impl<N: Display> Display for ValueName<N> {
     }
 }
 
-/// An element type: its short name, `f32`; PyTorch's where there is none, `qint8`; `type#77` for a number that names none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ElementType(pub ScalarType);
-
-impl ElementType {
-    /// The element type of a name, `f32`. Takes the other names that it may have in text, `qint8` and `QINT8`.
-    pub fn from_name(name: &str) -> Option<ScalarType> {
-        ScalarType::called(|names| names.short == Some(name))
-            .or_else(|| ScalarType::called(|names| names.torch == name))
-            .or_else(|| ScalarType::from_name(name))
-    }
-}
-
-impl Display for ElementType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.names() {
-            Some(names) => f.pad(names.short.unwrap_or(names.torch)),
-            None => write!(f, "type#{}", self.0.0),
-        }
-    }
-}
-
 /// The type of a tensor: `f32[2, 3]`, with the order of its dimensions in memory if that is not the contiguous one,
 /// `f32[1, 3, 8, 8] order [0, 2, 3, 1]`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -53,7 +31,7 @@ pub struct TensorType<'a, S> {
 
 impl<S: Display> Display for TensorType<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", ElementType(self.element), List(self.sizes))?;
+        write!(f, "{}{}", self.element, List(self.sizes))?;
         if self.dim_order.is_sorted() {
             return Ok(());
         }
@@ -81,17 +59,6 @@ mod tests {
     use alloc::string::ToString as _;
 
     use super::*;
-
-    #[test]
-    fn every_element_type_has_a_name_of_its_own() {
-        for (_, scalar_type) in ScalarType::NAMED {
-            assert_eq!(ElementType::from_name(&ElementType(*scalar_type).to_string()), Some(*scalar_type));
-        }
-        assert_eq!(ElementType(ScalarType(-3)).to_string(), "type#-3");
-        for name in ["QINT8", "qint8"] {
-            assert_eq!(ElementType::from_name(name), Some(ScalarType::QINT8));
-        }
-    }
 
     #[test]
     fn types_of_tensors() {

@@ -6,7 +6,25 @@
 /// string (or the bare number) in JSON.
 #[macro_export]
 macro_rules! open_enum {
-    ($(#[$meta:meta])* pub struct $name:ident($repr:ty) default $default:ident {
+    (@show $name:ident) => {
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                match self.name() {
+                    Some(name) => f.pad(name),
+                    None => write!(f, "{}({})", stringify!($name), self.0),
+                }
+            }
+        }
+    };
+    // Its words are those of a function instead.
+    (@show $name:ident $shown:path) => {
+        impl ::core::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                $shown(*self, f)
+            }
+        }
+    };
+    ($(#[$meta:meta])* pub struct $name:ident($repr:ty) default $default:ident $(shown by $shown:path)? {
         $($(#[$vmeta:meta])* $variant:ident = $value:expr,)*
     }) => {
         $(#[$meta])*
@@ -38,14 +56,7 @@ macro_rules! open_enum {
             }
         }
 
-        impl ::core::fmt::Display for $name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                match self.name() {
-                    Some(name) => f.pad(name),
-                    None => write!(f, "{}({})", stringify!($name), self.0),
-                }
-            }
-        }
+        $crate::open_enum!(@show $name $($shown)?);
 
         impl ::core::fmt::Debug for $name {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {

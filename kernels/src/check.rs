@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn messages_name_both_sides() {
         let error = expect_same(("mat1", ScalarType::FLOAT), ("mat2", ScalarType::INT)).unwrap_err();
-        assert_eq!(error.message, "`mat1` is FLOAT, `mat2` is INT: the types differ");
+        assert_eq!(error.message, "`mat1` is f32, `mat2` is i32: the types differ");
         assert_eq!(Shape(&[4, 16]).to_string(), "4x16");
     }
 

@@ -9,7 +9,7 @@ use edgepack_format::scalar::ScalarType;
 pub fn expect_indices(args: &Prepare<'_>, arg: usize, name: &str) -> Result<(), KernelError> {
     match args.tensor(arg)?.meta.dtype {
         ScalarType::INT | ScalarType::LONG => Ok(()),
-        dtype => Err(KernelError::argument(format!("`{name}` is {dtype}, the operator wants INT or LONG"))),
+        dtype => Err(KernelError::argument(format!("`{name}` is {dtype}, the operator wants i32 or i64"))),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Values as text and back.
 
-use edgepack_format::notation::ElementType;
 use edgepack_format::pte::notation::{Dynamism, kind};
 use edgepack_format::pte::{
     AllocationDetails, Bool, BoolList, DeviceType, Double, DoubleList, EValue, ExtraTensorInfo, Int, IntList,
@@ -47,7 +46,7 @@ fn double(value: f64) -> String {
 }
 
 fn tensor(row: &Tensor<'_>) -> String {
-    let mut out = ElementType(row.scalar_type).to_string();
+    let mut out = row.scalar_type.to_string();
     let rank = row.sizes.as_ref().map_or(0, |sizes| sizes.len());
     if let Some(sizes) = &row.sizes {
         out.push_str(&numbers(sizes));
@@ -161,7 +160,7 @@ fn parse_tensor(parser: &mut Parser<'_, '_>) -> Result<Tensor<'static>, ParseErr
         "type" => ScalarType(parser.hash()?),
         name => {
             let unknown = || parser.lexer.error_at(place, format!("expected an element type, found `{name}`"));
-            ElementType::from_name(name).ok_or_else(unknown)?
+            ScalarType::from_text(name).ok_or_else(unknown)?
         }
     };
     let mut row = Tensor { scalar_type, sizes: parser.maybe_list(Parser::number)?, ..Tensor::default() };

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use edgepack_tests::command::{Folder, edgepack};
 
+use super::pages;
+
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data");
 
 fn corpus(path: &str) -> PathBuf {
@@ -178,5 +180,32 @@ fn documents_are_called_after_their_commands() {
         let document: serde_json::Value =
             serde_json::from_slice(&ran.stdout).unwrap_or_else(|error| panic!("{line}: {error}"));
         assert_eq!(document["schema"], format!("edgepack/{}/1", words[0]), "{line}");
+    }
+}
+
+/// Transcripts of mistakes have ten of every command, each refused.
+#[test]
+fn every_command_has_its_ten_usual_mistakes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/cli");
+    let mut refused: Vec<String> = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mistakes")) {
+            let text = fs::read_to_string(&path).unwrap();
+            let mut last = None;
+            for line in text.lines() {
+                match (line.strip_prefix("$ edgepack "), line.strip_prefix("= ")) {
+                    (Some(command), _) => last = Some(command.to_owned()),
+                    (_, Some(status)) if status != "0" => refused.extend(last.take()),
+                    _ => {}
+                }
+            }
+        }
+    }
+    refused.sort_unstable();
+    refused.dedup();
+    for command in pages::commands() {
+        let count = refused.iter().filter(|line| line.split(' ').next() == Some(command.as_str())).count();
+        assert!(count >= 10, "{count} mistakes with `{command}`");
     }
 }

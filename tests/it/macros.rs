@@ -122,7 +122,7 @@ fn what_is_missing_is_said_by_key_when_the_method_is_loaded() {
     let (weights, options) = sample();
     let (program, data) = built(&weights, &options);
     let error = load(&program, None, AffineBackend).err().unwrap();
-    let want = "layer.0.offset: there is no such key, a FLOAT tensor of sizes [_] is expected";
+    let want = "layer.0.offset: there is no such key, a tensor of f32 of sizes [_] is expected";
     assert_eq!(error, format!("delegates[0] (Affine): {want} (InvalidArgument)"));
 
     let elsewhere = AffineOptions { key: "layer.1".into(), ..options };

@@ -197,16 +197,21 @@ fn the_command_takes_every_line_that_is_shown() {
     assert_ne!(edgepack(&["inspect", "file", "--no-such-option", "--help"], Vec::new(), false).status, 0);
 }
 
-#[test]
-fn the_page_about_the_command_has_every_command() {
+/// Names of all commands, as the help lists them.
+pub fn commands() -> Vec<String> {
     let help = String::from_utf8(edgepack(&["--help"], Vec::new(), false).stdout).unwrap();
     let list = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap();
-    let page = read(&root().join("docs/commands.md"));
     // Lines that go on from the one above are indented further.
     let lines = list.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
     let commands: Vec<&str> = lines.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(commands.len() > 20, "{help}");
-    for command in commands.into_iter().filter(|command| *command != "help") {
+    commands.into_iter().filter(|command| *command != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_about_the_command_has_every_command() {
+    let page = read(&root().join("docs/commands.md"));
+    for command in commands() {
         let shown = [format!("edgepack {command} "), format!("`{command}`"), format!("`{command} ")];
         assert!(shown.iter().any(|shown| page.contains(shown)), "docs/commands.md does not have `{command}`");
     }

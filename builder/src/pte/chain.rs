@@ -150,11 +150,11 @@ impl MethodBuilder<'_, '_> {
             self.method().and_then(|method| method.values.get(condition)).map_or("nothing", |value| match value {
                 Value::Bool(_) | Value::Int(_) | Value::Double(_) => "",
                 Value::Tensor(tensor) if tensor.layout.scalar_type() == ScalarType::BOOL => "",
-                Value::Tensor(_) => "a tensor that is not BOOL",
+                Value::Tensor(_) => "a tensor that is not bool",
                 other => kind_name(other.tag()),
             });
         if !found.is_empty() {
-            let want = "a bool, a number or a BOOL tensor".to_owned();
+            let want = "a bool, a number or a tensor of bool".to_owned();
             return Err(BuildError::Kind {
                 place,
                 want,

@@ -39,7 +39,7 @@ struct Staged {
 #[non_exhaustive]
 pub enum Conflict {
     /// It is one of the files that are read.
-    #[error("{} is the file that is read as {}", output.display(), input.display())]
+    #[error("{}", read_as(output, input))]
     Input {
         /// Path that was to be written.
         output: PathBuf,
@@ -47,13 +47,31 @@ pub enum Conflict {
         input: PathBuf,
     },
     /// Something else is written there.
-    #[error("{} and {} are one file", first.display(), second.display())]
+    #[error("{}", one_file(first, second))]
     Outputs {
         /// The path that came first.
         first: PathBuf,
         /// Path that came later and names that file again.
         second: PathBuf,
     },
+}
+
+fn read_as(output: &Path, input: &Path) -> String {
+    let shown = output.display();
+    if output == input {
+        format!("{shown} is the file that is read")
+    } else {
+        format!("{shown} is the file that is read as {}", input.display())
+    }
+}
+
+fn one_file(first: &Path, second: &Path) -> String {
+    let shown = first.display();
+    if first == second {
+        format!("two outputs go to {shown}")
+    } else {
+        format!("{shown} and {} are one file", second.display())
+    }
 }
 
 impl From<Conflict> for io::Error {

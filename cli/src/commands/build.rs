@@ -55,6 +55,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let json = DocumentText::read(session.source(&args.file)?).map_err(|error| unread(error, &args.file))?;
     let folder = args.data_dir.as_deref().or(args.file.parent()).unwrap_or(Path::new(""));
     let about = |error| Failure::from(error).about(&name_of(&args.file));
+    if let Some(folder) = args.data_dir.as_deref().filter(|folder| remote(folder).is_none() && !folder.is_dir()) {
+        return Err(Failure::unreadable(format!("--data-dir {}: there is no such folder", folder.display())));
+    }
     let elsewhere = remote(args.data_dir.as_deref().unwrap_or(&args.file)).is_some();
     let mut open = |name: &str| -> Result<Content, Error> {
         if elsewhere {

@@ -123,6 +123,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             return Err(Failure::usage("one of two traces must be a program, which says what they are of"));
         }
     };
+    if args.trace_buffer.is_some() && trace.is_none() {
+        return Err(Failure::usage("--trace-buffer is of a trace, and neither file is one"));
+    }
     let name = pte::method(&programs[0].program, args.invocation.method.as_deref())?;
     let meta = programs[0].program.method_meta(&name)?;
     let (values, seed) = values(args, &name, &meta, trace.is_some(), session)?;

@@ -75,6 +75,9 @@ fn failure(error: Error) -> Failure {
 fn blobs<'s>(args: &'s Args, session: &'s mut Session) -> Result<Blobs<'s>, Failure> {
     let Some(folder) = &args.data_dir else { return Ok(Blobs::Inline) };
     let failed = |error| Failure::unreadable(format!("{}: {error}", folder.display()));
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::unreadable(format!("{} is not a folder", folder.display())));
+    }
     std::fs::create_dir_all(folder).map_err(failed)?;
     Ok(Blobs::Batch(folder, session.outputs.batch()))
 }

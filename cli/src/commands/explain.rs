@@ -93,10 +93,20 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         return explain_rule(rule, session);
     }
     let Some(code) = code(what) else {
-        let message = format!("{what} is neither a rule nor an error code; `edgepack explain` lists them all");
+        let near = nearest(what).map_or_else(String::new, |name| format!("; {name} is one"));
+        let message = format!("{what} is neither a rule nor an error code{near}; `edgepack explain` lists them all");
         return Err(Failure::usage(message));
     };
     explain_code(code, session)
+}
+
+/// The rule or code whose name is nearly this one.
+fn nearest(text: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.to_ascii_lowercase().replace('_', "-");
+    let rules = RULES.iter().map(|rule| rule.id);
+    let codes = ErrorCode::ALL.iter().map(|code| code.name());
+    let rated = rules.chain(codes).map(|name| (strsim::damerau_levenshtein(&plain(name), &plain(text)), name));
+    rated.filter(|(distance, _)| *distance <= 1).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
 
 /// The code of a name or number.

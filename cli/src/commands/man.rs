@@ -39,6 +39,9 @@ pub fn run(args: &Args, command: Command, session: &mut Session) -> Result<Statu
         return Ok(Status::Fine);
     };
     let failed = |error: io::Error| Failure::unreadable(format!("cannot write to {}: {error}", folder.display()));
+    if folder.exists() && !folder.is_dir() {
+        return Err(Failure::unreadable(format!("{} is not a folder", folder.display())));
+    }
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut command = command.disable_help_subcommand(true);
     command.build();

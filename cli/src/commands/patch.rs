@@ -160,7 +160,12 @@ fn read(name: &str, path: &Path, session: &mut Session) -> Result<TensorBuf, Fai
         TensorFile::Named(mut tensors) => {
             let found = match tensors.iter().position(|(key, _)| key == name) {
                 None if tensors.len() == 1 => 0,
-                None => return Err(about(Failure::usage(format!("there is no tensor {name:?}")))),
+                None => {
+                    let known: Vec<&str> = tensors.iter().map(|(key, _)| key.as_str()).take(5).collect();
+                    let more = if tensors.len() > known.len() { ", …" } else { "" };
+                    let known = known.join(", ");
+                    return Err(about(Failure::usage(format!("there is no tensor {name:?}; there are {known}{more}"))));
+                }
                 Some(index) => index,
             };
             Ok(tensors.swap_remove(found).1)

@@ -71,7 +71,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         return Err(Failure::unreadable(format!("{}: {error}", args.test)));
     }
     let Some(smaller) = smaller else {
-        return Err(Failure::usage(format!("{} says no to {} as it is", args.test, name_of(&args.file))));
+        return Err(Failure::usage(format!(
+            "`{}` fails on {} as it is; shrinking keeps a file on which it succeeds",
+            args.test,
+            name_of(&args.file)
+        )));
     };
     session.write_binary(&args.output, &smaller)?;
     if session.json {

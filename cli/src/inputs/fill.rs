@@ -77,7 +77,7 @@ pub fn literal(text: &str, element: ScalarType) -> Result<Vec<u8>, String> {
         ScalarType::BOOL => text.parse::<bool>().ok().map(|value| vec![u8::from(value)]),
         _ => None,
     };
-    data.ok_or_else(|| format!("{text} is not a value of the type {}", edgepack_format::notation::ElementType(element)))
+    data.ok_or_else(|| format!("{text} is not a value of the type {element}"))
 }
 
 #[cfg(test)]

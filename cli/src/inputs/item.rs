@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use edgepack_format::notation::ElementType;
+use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::TensorLayout;
 
 /// An argument of `--inputs`.
@@ -69,7 +69,7 @@ fn is_literal(text: &str) -> bool {
 fn layout(spec: &str) -> Result<TensorLayout, String> {
     let wanted = || format!("{spec:?} is not the type of a tensor, such as f32[1, 3] or i64[]");
     let (element, sizes) = spec.strip_suffix(']').and_then(|spec| spec.split_once('[')).ok_or_else(wanted)?;
-    let element = ElementType::from_name(element).ok_or_else(|| format!("there is no element type {element:?}"))?;
+    let element = ScalarType::from_text(element).ok_or_else(|| format!("there is no element type {element:?}"))?;
     let sizes = match sizes.trim() {
         "" => Vec::new(),
         sizes => sizes.split(',').map(|size| size.trim().parse().map_err(|_| wanted())).collect::<Result<_, _>>()?,
@@ -79,8 +79,6 @@ fn layout(spec: &str) -> Result<TensorLayout, String> {
 
 #[cfg(test)]
 mod tests {
-    use edgepack_format::scalar::ScalarType;
-
     use super::*;
 
     fn content(text: &str) -> Content {

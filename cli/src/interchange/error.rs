@@ -8,6 +8,8 @@ use edgepack_format::tensor::LayoutError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InterchangeError {
+    /// The file is of a kind that holds no tensors to give.
+    Other(String),
     /// The safetensors file is broken.
     Safetensors(safetensors::SafeTensorError),
     /// The array is broken.
@@ -25,6 +27,7 @@ pub enum InterchangeError {
 impl fmt::Display for InterchangeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            InterchangeError::Other(message) => f.write_str(message),
             InterchangeError::Safetensors(error) => write!(f, "this is not a valid safetensors file: {error}"),
             InterchangeError::Npy(message) => write!(f, "no valid NumPy array: {message}"),
             InterchangeError::Npz(message) => write!(f, "no valid archive of NumPy arrays: {message}"),

@@ -6,6 +6,8 @@ mod npz;
 mod picture;
 
 use edgepack::edit::{dtype_of, scalar_type_of};
+use edgepack_format::detect::{DETECT_LEN, FileKind, detect};
+use edgepack_format::foreign::{TAIL_LEN, foreign};
 use edgepack_format::tensor::{LayoutError, TensorBuf, TensorLayout};
 use safetensors::tensor::{SafeTensors, TensorView};
 
@@ -60,8 +62,28 @@ pub fn read(bytes: &[u8], most: u64) -> Result<TensorFile, InterchangeError> {
     match bytes {
         _ if bytes.starts_with(npy::MAGIC) => npy::read(bytes).map(TensorFile::Single),
         _ if npz::MAGIC.iter().any(|magic| bytes.starts_with(magic)) => npz::read(bytes, most).map(TensorFile::Named),
-        _ => read_safetensors(bytes).map(TensorFile::Named),
+        _ => match other(bytes) {
+            Some(message) => Err(InterchangeError::Other(message)),
+            None => read_safetensors(bytes).map(TensorFile::Named),
+        },
     }
+}
+
+/// Says what a file is that holds no tensors to give, if that is known.
+fn other(bytes: &[u8]) -> Option<String> {
+    let kind = detect(bytes);
+    let advice = match kind {
+        FileKind::Safetensors => return None,
+        FileKind::Unknown => {
+            let tail = bytes.get(bytes.len().saturating_sub(TAIL_LEN)..)?;
+            let foreign = foreign(bytes.get(..bytes.len().min(DETECT_LEN))?, tail)?;
+            return Some(format!("this is {}, not a file of tensors", foreign.name));
+        }
+        FileKind::Data | FileKind::FlatData => "; `edgepack convert` makes a safetensors file of it",
+        _ => "",
+    };
+    let article = if kind.name().starts_with('E') { "an" } else { "a" };
+    Some(format!("this is {article} {}, not a file of tensors{advice}", kind.name()))
 }
 
 /// Decodes a picture; `None` if the content is none.

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use edgepack_format::notation::ElementType;
 use serde::Serialize;
 
 use super::measure::{Distance, Verdict};
@@ -89,7 +88,7 @@ impl Origin {
             operator: seen.operator.clone(),
             name: seen.name.clone(),
             source: seen.source.clone(),
-            signature: format!("{}[{}]", ElementType(seen.dtype), sizes.join(", ")),
+            signature: format!("{}[{}]", seen.dtype, sizes.join(", ")),
         }
     }
 

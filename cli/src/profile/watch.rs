@@ -1,7 +1,10 @@
 //! Watches runs of a method: the time of every instruction in every run.
 //!
-//! Invariant: between the two looks at the clock around an instruction nothing else is done. All that is noted once is noted
-//! in the first run that an instruction is seen in.
+//! Instructions may take less than a microsecond, so little is done for each: where one follows upon another, the end of that
+//! is its beginning, and the clock is read once. Times of a run lie in the order of the plan until all runs are over.
+//!
+//! Invariant: between two looks at the clock there are one instruction and the noting of a time, nothing else. All that is
+//! noted once is noted in the first run that an instruction is seen in, and the clock is read again behind it.
 
 use std::time::Instant;
 
@@ -85,61 +88,102 @@ pub struct Observation {
 /// Stretches of the timeline that are noted at most.
 const LONGEST: usize = 100_000;
 
+/// An instruction of the plan, as it was first seen.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// Index of the step; `NOT_SEEN` of one that has not run.
+    step: u32,
+    /// Index of the run.
+    run: u32,
+}
+
+/// Step of a place in the plan at which nothing has run.
+const NOT_SEEN: u32 = u32::MAX;
+
 /// Watches runs.
 pub struct Watch<'r> {
     observation: Observation,
     /// Gets the very times that are noted here.
     recorder: Option<&'r mut Recorder>,
-    /// Index of the step and the run it was first seen in, by position.
-    by_position: Vec<Option<(usize, usize)>>,
+    /// Instructions, by place in the plan.
+    seen: Vec<Seen>,
+    /// Nanoseconds of the run that is going on, by place in the plan.
+    current: Vec<u64>,
+    /// Nanoseconds of the runs before, by place in the plan.
+    times: Vec<Vec<u64>>,
     began: Instant,
+    /// Beginning of the instruction that runs.
     start: Instant,
+    /// Place of the instruction that begins where the last one ended, if it is the next one.
+    next: usize,
 }
+
+/// Place that no instruction has.
+const NONE_NEXT: usize = usize::MAX;
 
 impl<'r> Watch<'r> {
     /// Watches runs, and records them, too, if there is a recorder.
     pub fn new(recorder: Option<&'r mut Recorder>) -> Self {
         let now = Instant::now();
-        Watch { observation: Observation::default(), recorder, by_position: Vec::new(), began: now, start: now }
+        Watch {
+            observation: Observation::default(),
+            recorder,
+            seen: Vec::new(),
+            current: Vec::new(),
+            times: Vec::new(),
+            began: now,
+            start: now,
+            next: NONE_NEXT,
+        }
     }
 
     /// Refuses to go on where more times would be noted than there is room for.
     pub fn check(&self) -> Result<(), Failure> {
-        check_times(self.observation.runs.len() + 1, self.observation.steps.len())
+        check_times(self.observation.runs.len() + 1, self.current.len())
     }
 
     /// Returns what was seen.
     pub fn finish(self) -> Observation {
-        let mut observation = self.observation;
-        let runs = observation.runs.len();
-        observation.steps.iter_mut().for_each(|step| step.samples.resize(runs, 0));
+        let Watch { mut observation, times, .. } = self;
+        for step in &mut observation.steps {
+            let of = |run: &Vec<u64>| step.position.and_then(|position| run.get(position)).copied().unwrap_or(0);
+            step.samples = times.iter().map(of).collect();
+        }
         observation
     }
 
-    /// Index of the step of an event, and the run it was first seen in: this one if it was never seen.
-    fn step(&mut self, event: &Event<'_>) -> (usize, usize) {
-        let Observation { steps, runs, .. } = &mut self.observation;
-        if let Some(seen) = self.by_position.get(event.position).copied().flatten() {
-            return seen;
+    /// Notes what is noted once of an instruction, in every call of its first run.
+    #[cold]
+    fn note(&mut self, event: &Event<'_>, results: &Results<'_>) {
+        let run = self.times.len() as u32;
+        if self.seen.len() <= event.position {
+            self.seen.resize(event.position + 1, Seen { step: NOT_SEEN, run });
+            self.current.resize(event.position + 1, 0);
         }
-        steps.push(Step {
-            chain: event.chain,
-            instruction: event.instruction,
-            position: Some(event.position),
-            name: short(event.name),
-            delegate: event.delegate,
-            node: event.node.map(|node| if node == u32::MAX { Node::Copies } else { Node::Number(node) }),
-            sizes: None,
-            work: None,
-            calls: 0,
-            samples: Vec::new(),
-        });
-        if self.by_position.len() <= event.position {
-            self.by_position.resize(event.position + 1, None);
+        let steps = &mut self.observation.steps;
+        let seen = &mut self.seen[event.position];
+        if seen.step == NOT_SEEN {
+            *seen = Seen { step: steps.len() as u32, run };
+            steps.push(Step {
+                chain: event.chain,
+                instruction: event.instruction,
+                position: Some(event.position),
+                name: short(event.name),
+                delegate: event.delegate,
+                node: event.node.map(|node| if node == u32::MAX { Node::Copies } else { Node::Number(node) }),
+                sizes: None,
+                work: None,
+                calls: 0,
+                samples: Vec::new(),
+            });
         }
-        let new = (steps.len() - 1, runs.len());
-        self.by_position[event.position] = Some(new);
-        new
+        let step = &mut steps[seen.step as usize];
+        let work = Work::of(event.name, results);
+        let sum = step.work.get_or_insert_default();
+        sum.bytes = sum.bytes.saturating_add(work.bytes);
+        sum.multiply_adds = sum.multiply_adds.saturating_add(work.multiply_adds);
+        step.calls += 1;
+        step.sizes = results.tensors().first().map(|tensor| tensor.meta().sizes.to_vec());
     }
 }
 
@@ -149,47 +193,95 @@ impl Observer for Watch<'_> {
             recorder.started();
         }
         self.observation.timeline.clear();
+        self.current.fill(0);
+        self.next = NONE_NEXT;
         self.began = Instant::now();
     }
 
-    fn before(&mut self, _: &Event<'_>) {
-        self.start = Instant::now();
+    #[inline]
+    fn before(&mut self, event: &Event<'_>) {
+        if event.position != self.next {
+            self.start = Instant::now();
+        }
     }
 
+    #[inline]
     fn after(&mut self, event: &Event<'_>, results: &Results<'_>) {
-        let end = Instant::now();
+        let (start, end) = (self.start, Instant::now());
+        (self.start, self.next) = (end, event.position + 1);
         if let Some(recorder) = &mut self.recorder {
-            recorder.ran(event, [self.start, end], results);
+            recorder.ran(event, [start, end], results);
+            self.next = NONE_NEXT;
         }
-        let (index, first_run) = self.step(event);
-        let run = self.observation.runs.len();
-        let Observation { steps, timeline, .. } = &mut self.observation;
-        let step = &mut steps[index];
-        // It did not run in the runs between, or this is the first of its calls in this one.
-        if step.samples.len() <= run {
-            step.samples.resize(run + 1, 0);
+        let run = self.times.len() as u32;
+        if self.seen.get(event.position).is_none_or(|seen| seen.step == NOT_SEEN || seen.run == run) {
+            self.note(event, results);
+            self.next = NONE_NEXT;
         }
-        if run == first_run {
-            let work = Work::of(event.name, results);
-            let sum = step.work.get_or_insert_default();
-            sum.bytes = sum.bytes.saturating_add(work.bytes);
-            sum.multiply_adds = sum.multiply_adds.saturating_add(work.multiply_adds);
-            step.calls += 1;
-            step.sizes = results.tensors().first().map(|tensor| tensor.meta().sizes.to_vec());
-        }
-        if let Some(sample) = step.samples.last_mut() {
-            *sample = sample.saturating_add(nanos(end - self.start));
-        }
-        if timeline.len() < LONGEST {
-            let since = |at: Instant| nanos(at.saturating_duration_since(self.began));
-            timeline.push(Busy { step: index, start: since(self.start), end: since(end) });
+        let sum = &mut self.current[event.position];
+        let (from, to) = (nanos(start.duration_since(self.began)), nanos(end.duration_since(self.began)));
+        *sum = sum.saturating_add(to.saturating_sub(from));
+        if self.observation.timeline.len() < LONGEST {
+            let step = self.seen[event.position].step as usize;
+            self.observation.timeline.push(Busy { step, start: from, end: to });
         }
     }
 
     fn finished(&mut self) {
         self.observation.runs.push(nanos(self.began.elapsed()));
+        self.times.push(self.current.clone());
         if let Some(recorder) = &mut self.recorder {
             recorder.finished();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use edgepack_executor::{Input, Method, Options};
+    use edgepack_loader::Program;
+
+    use super::*;
+
+    /// Watches runs of a small program.
+    fn watched(runs: usize) -> Observation {
+        let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models");
+        let program = Program::open(format!("{models}/mlp_portable.pte")).unwrap();
+        let mut method = Method::load(&program, "forward", &edgepack_kernels::registry(), &Options::default()).unwrap();
+        let layout =
+            edgepack_format::tensor::TensorLayout::contiguous(edgepack_format::scalar::ScalarType::FLOAT, &[3, 8]);
+        let (layout, zeros) = (layout.unwrap(), [0; 96]);
+        let view = edgepack_format::tensor::TensorView::new(layout, &zeros).unwrap();
+        let mut watch = Watch::new(None);
+        for _ in 0..runs {
+            watch.check().unwrap();
+            method.run_observed(&[Input::Tensor(view.clone())], Some(&mut watch)).unwrap();
+        }
+        watch.finish()
+    }
+
+    #[test]
+    fn every_step_has_a_time_of_every_run() {
+        let observation = watched(5);
+        assert!(observation.steps.len() > 2 && observation.runs.len() == 5);
+        for step in &observation.steps {
+            assert_eq!((step.samples.len(), step.calls), (5, 1), "{}", step.name);
+            assert!(step.work.is_some_and(|work| work.bytes > 0) && step.sizes.is_some());
+        }
+        for (run, whole) in observation.runs.iter().enumerate() {
+            let sum: u64 = observation.steps.iter().map(|step| step.samples[run]).sum();
+            assert!(sum > 0 && sum <= *whole, "run {run}: {sum} of {whole}");
+        }
+    }
+
+    #[test]
+    fn the_timeline_is_the_last_run_without_overlaps() {
+        let observation = watched(3);
+        assert_eq!(observation.timeline.len(), observation.steps.len());
+        let ends = observation.timeline.windows(2).all(|pair| pair[0].end <= pair[1].start);
+        assert!(ends && observation.timeline.iter().all(|busy| busy.start <= busy.end));
+        for busy in &observation.timeline {
+            assert_eq!(observation.steps[busy.step].samples[2], busy.end - busy.start);
         }
     }
 }

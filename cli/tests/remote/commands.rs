@@ -10,7 +10,7 @@ fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/corpus/models")
 }
 
-fn read(name: &str) -> Vec<u8> {
+pub fn read(name: &str) -> Vec<u8> {
     fs::read(models().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -20,7 +20,7 @@ fn serving(bytes: Vec<u8>) -> Server {
     Server::of(File::new(bytes, len))
 }
 
-fn edgepack(args: &[&str]) -> Command {
+pub fn edgepack(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_edgepack"));
     command.args(args).stdin(Stdio::null());
     command
@@ -185,30 +185,4 @@ fn names_in_files_never_become_questions() {
     }
     assert!(!program.asked().is_empty() && lure.asked().is_empty());
     fs::remove_dir_all(&folder).unwrap();
-}
-
-/// Objects of stores, from a server that looks at what a store would look at.
-#[cfg(feature = "s3")]
-#[test]
-fn objects_are_read_with_credentials_of_the_environment() {
-    let bytes = read("mlp_portable.pte");
-    let date = "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nETag: \"one\"\r\n".to_owned();
-    let len = bytes.len() as u64;
-    let server = Server::of(File { identity: date, ..File::new(bytes, len) });
-    let mut command = edgepack(&["inspect", "s3://bucket/a/model.pte", "--loopback-http"]);
-    command.env("AWS_ENDPOINT_URL", server.url("")).env("AWS_ALLOW_HTTP", "true").env("AWS_REGION", "eu-west-1");
-    command.env("AWS_ACCESS_KEY_ID", "KEY").env("AWS_SECRET_ACCESS_KEY", "SECRET");
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !said.contains("SECRET"), "{said}");
-    let asked = server.asked();
-    assert!(asked.iter().all(|one| one.path() == "/bucket/a/model.pte"), "{asked:?}");
-    let signed = |one: &super::server::Question| {
-        one.header("authorization").is_some_and(|value| value.starts_with("AWS4-HMAC-SHA256 Credential=KEY/"))
-    };
-    assert!(!asked.is_empty() && asked.iter().all(signed), "{asked:?}");
-    // Machines that hand out credentials are not asked for them.
-    let mut command = edgepack(&["inspect", "s3://bucket/a/model.pte"]);
-    command.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY").env("AWS_REGION", "eu-west-1");
-    assert_eq!(command.output().unwrap().status.code(), Some(3));
 }

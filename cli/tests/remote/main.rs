@@ -1,6 +1,8 @@
 //! Files of servers, read by the command and as a library, from servers that answer well, badly, and with bad intent.
 
 mod answers;
+#[cfg(all(feature = "s3", feature = "gcs", feature = "azure"))]
+mod cloud;
 mod commands;
 mod encrypted;
 mod large;

@@ -168,7 +168,7 @@ impl<'a> TensorMut<'a> {
 
 #[cold]
 fn misaligned(dtype: ScalarType) -> KernelError {
-    KernelError::argument(format!("the data of a {dtype} tensor are not aligned to its element"))
+    KernelError::argument(format!("the data of a tensor of {dtype} are not aligned to its element"))
 }
 
 #[inline]
@@ -177,7 +177,7 @@ fn expect_dtype<T: PodElement>(dtype: ScalarType) -> Result<(), KernelError> {
     if dtype == T::SCALAR_TYPE || storage_type(dtype) == T::SCALAR_TYPE {
         return Ok(());
     }
-    Err(KernelError::argument(format!("a {} tensor is needed, this one is {dtype}", T::SCALAR_TYPE)))
+    Err(KernelError::argument(format!("a tensor of {} is needed, this one is {dtype}", T::SCALAR_TYPE)))
 }
 
 /// Calls a generic function with the Rust type of an element type: the thirteen numeric ones and BOOL.

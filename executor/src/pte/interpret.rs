@@ -10,7 +10,7 @@ use crate::api::state::{ResizeError, State, Value, ValueId};
 use crate::pte::error::{Place, RunError};
 use crate::pte::freeze::{Call, Plan, PlannedAction, PlannedInstruction};
 use crate::pte::method::Method;
-use crate::pte::observer::{Event, Results, Watcher};
+use crate::pte::observer::{Event, Observer, Results, Watcher};
 
 /// Position of the run.
 #[derive(Clone, Copy)]
@@ -67,48 +67,30 @@ impl Method {
             PlannedAction::Nop => return Ok(next),
         };
         match observer {
-            None => self.call(at, call, None)?,
-            Some(observer) => {
-                self.watch(at, |event| observer.before(event));
-                self.call(at, call, Some(observer))?;
-            }
+            None => self.call(at, call)?,
+            Some(observer) => self.call_observed(at, call, observer)?,
         }
         Ok(next)
     }
 
     /// Runs a kernel or a delegate.
-    fn call(&mut self, at: Position, call: Call, observer: Watcher<'_, '_>) -> Result<(), KernelError> {
-        let Method { state, args, frozen, delegates, operators, may_retain, .. } = self;
-        let rerouted = &frozen.rerouted[call.rerouted.range()];
-        for reroute in rerouted {
-            let region = state.tensors[reroute.tensor as usize].region;
-            // SAFETY: the method is exclusively borrowed and no view is alive between instructions; the copy is in
-            // scratch, which no tensor shares.
-            unsafe { reroute.copy.copy_from(&region) };
-        }
-        let args = &args[call.args.range()];
-        let (access, scratch, retained) = (call.access, frozen.kernel_scratch, Cell::new(*may_retain));
-        let mut cx = KernelContext { state, args, access, rerouted, scratch, retained: &retained };
-        let step = &mut frozen.chains[at.chain][at.instruction];
-        match &mut step.action {
-            PlannedAction::Kernel { run, .. } | PlannedAction::Delegate { run, .. } => run.run(&mut cx)?,
-            _ => {}
-        }
-        *may_retain = retained.get();
-        if frozen.frees {
-            cx.take_back();
-        }
-        if let Some(observer) = observer {
-            let step = &frozen.chains[at.chain][at.instruction];
-            observer.after(&event(at, frozen, step, operators, delegates), &Results::of(&cx));
-        }
-        Ok(())
+    #[inline]
+    fn call(&mut self, at: Position, call: Call) -> Result<(), KernelError> {
+        let Method { state, args, frozen, may_retain, .. } = self;
+        call_kernel(state, args, frozen, may_retain, at, call, |_| ())
     }
 
-    /// Tells what is about to run.
-    fn watch(&self, at: Position, tell: impl FnOnce(&Event<'_>)) {
-        let step = &self.frozen.chains[at.chain][at.instruction];
-        tell(&event(at, &self.frozen, step, &self.operators, &self.delegates));
+    /// Runs a kernel or a delegate between what an observer is told; the event is made once for both.
+    fn call_observed(
+        &mut self,
+        at: Position,
+        call: Call,
+        observer: &mut (dyn Observer + Send + '_),
+    ) -> Result<(), KernelError> {
+        let Method { state, args, frozen, delegates, operators, may_retain, .. } = self;
+        let event = event(at, frozen, &frozen.chains[at.chain][at.instruction], operators, delegates);
+        observer.before(&event);
+        call_kernel(state, args, frozen, may_retain, at, call, |cx| observer.after(&event, &Results::of(cx)))
     }
 
     fn place(&self, at: Position) -> Place {
@@ -122,6 +104,39 @@ impl Method {
             None => unnamed,
         }
     }
+}
+
+/// Runs a kernel or a delegate, and shows its arguments when it has run.
+#[inline]
+fn call_kernel(
+    state: &mut State,
+    args: &[ValueId],
+    frozen: &mut Plan,
+    may_retain: &mut u64,
+    at: Position,
+    call: Call,
+    show: impl FnOnce(&KernelContext<'_>),
+) -> Result<(), KernelError> {
+    let rerouted = &frozen.rerouted[call.rerouted.range()];
+    for reroute in rerouted {
+        let region = state.tensors[reroute.tensor as usize].region;
+        // SAFETY: the method is exclusively borrowed and no view is alive between instructions; the copy is in
+        // scratch, which no tensor shares.
+        unsafe { reroute.copy.copy_from(&region) };
+    }
+    let args = &args[call.args.range()];
+    let (access, scratch, retained) = (call.access, frozen.kernel_scratch, Cell::new(*may_retain));
+    let mut cx = KernelContext { state, args, access, rerouted, scratch, retained: &retained };
+    match &mut frozen.chains[at.chain][at.instruction].action {
+        PlannedAction::Kernel { run, .. } | PlannedAction::Delegate { run, .. } => run.run(&mut cx)?,
+        _ => {}
+    }
+    *may_retain = retained.get();
+    if frozen.frees {
+        cx.take_back();
+    }
+    show(&cx);
+    Ok(())
 }
 
 /// Returns the event that observers and errors get for an instruction.

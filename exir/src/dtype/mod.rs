@@ -202,7 +202,7 @@ impl Constraint {
         // The first column for which the others leave something else says most.
         let hint = observed.iter().find_map(|(column, seen)| {
             let allowed = self.allowed_given(column, observed);
-            let names: Vec<&str> = allowed.iter().filter_map(|scalar_type| name(*scalar_type)).collect();
+            let names: Vec<String> = allowed.iter().map(ScalarType::to_string).collect();
             (seen.is_some() && !names.is_empty()).then(|| format!("; `{column}` could be {}", names.join(", ")))
         });
         Err(format!("{} do not go together{}", shown.join(", "), hint.unwrap_or_default()))
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(check("aten::relu", &[("self", float), ("__ret_0", float)]), Ok(()));
         assert_eq!(check("aten::relu", &[("self", None), ("__ret_0", float)]), Ok(()));
         let error = check("aten::relu", &[("self", float), ("__ret_0", long)]).unwrap_err();
-        assert!(error.contains("`self` could be Long"), "{error}");
+        assert!(error.contains("`self` could be i64"), "{error}");
         assert_eq!(check("aten::relu", &[("__ret_0", float)]).unwrap_err(), "`self` is not a tensor");
         let strange = Some(ScalarType::UINT64);
         assert!(check("aten::maximum", &[("self", strange), ("other", strange), ("__ret_0", strange)]).is_err());

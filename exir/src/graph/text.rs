@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use edgepack_format::notation::{ElementType, TensorType, ValueName};
+use edgepack_format::notation::{TensorType, ValueName};
 
 use super::program::{InputKind, OutputKind};
 use super::value::{Meta, Size, TensorMeta, Value, channels_last};
@@ -66,7 +66,7 @@ impl Display for Shown<'_> {
             Argument::Bool(truth) => write!(f, "{truth}"),
             Argument::Text(text) => write!(f, "{text:?}"),
             Argument::Complex(number) => write!(f, "{:?}+{:?}j", number.real.0, number.imag.0),
-            Argument::ScalarType(scalar_type) => Display::fmt(&ElementType(*scalar_type), f),
+            Argument::ScalarType(scalar_type) => Display::fmt(scalar_type, f),
             Argument::MemoryFormat(format) => write!(f, "{format:?}"),
             Argument::Layout(code) => write!(f, "layout {code}"),
             Argument::Device(device) => f.write_str(&device.kind),

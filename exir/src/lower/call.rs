@@ -282,7 +282,9 @@ impl<'d> Emitter<'_, '_, 'd, '_> {
         let hex: String = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
         let layout =
             TensorLayout::contiguous(scalar_type, &[]).map_err(|error| Error::program("scalar", error.to_string()))?;
-        let name = format!("_lifted_tensor_{scalar_type}_{hex}");
+        // The name goes into the file: it is the schema's, whatever people are shown.
+        let type_name = scalar_type.name().unwrap_or("unknown");
+        let name = format!("_lifted_tensor_{type_name}_{hex}");
         Ok(Arg::Constant(self.add_constant(&name, layout, bytes.into())?))
     }
 

@@ -34,7 +34,7 @@
 //! assert_eq!(loaded.layers[0].bias, Some(&[0.5, 0.25][..]));
 //!
 //! let Err(errors) = Linear::load(&store) else { panic!() };
-//! assert_eq!(errors.to_string(), "weight: there is no such key, a FLOAT tensor is expected");
+//! assert_eq!(errors.to_string(), "weight: there is no such key, a tensor of f32 is expected");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -158,7 +158,7 @@ fn load_at<'a, T: NamedValue<'a>>(place: &Place<'_>, lookup: &'a dyn Lookup) -> 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored as named data",
     label = "no tensor, no number, no list of them, and no struct that derives `NamedData`",
-    note = "a BOOL is an `edgepack_format::scalar::Bool`; fields that are no data take `#[named(skip)]`"
+    note = "a bool is an `edgepack_format::scalar::Bool`; fields that are no data take `#[named(skip)]`"
 )]
 pub trait NamedValue<'a>: Sized {
     /// Hands it to a sink.

@@ -90,7 +90,7 @@ pub fn take<'a, T: Element + Pod>(
     let want = place.shape().or(sizes.map(|sizes| &**sizes));
     let expected = || {
         format!(
-            "a {} tensor{}",
+            "a tensor of {}{}",
             T::SCALAR_TYPE,
             want.filter(|sizes| !sizes.is_empty()).map_or_else(String::new, shown_of)
         )
@@ -145,7 +145,7 @@ fn guessed(
     let count = bytes.checked_div(element).filter(|_| bytes.is_multiple_of(element));
     match count.and_then(|count| fill(want, count)) {
         Some(sizes) => TensorLayout::contiguous(scalar_type, &sizes).map_err(Problem::Layout),
-        None => Err(Problem::Bytes { bytes, want: format!("a {scalar_type} tensor{}", shown_of(want)) }),
+        None => Err(Problem::Bytes { bytes, want: format!("a tensor of {scalar_type}{}", shown_of(want)) }),
     }
 }
 

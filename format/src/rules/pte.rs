@@ -42,7 +42,7 @@ catalogue! {
     JUMP_TARGET = "PTE-C08", Error, Some(InvalidProgram), "A jump lands inside its chain or at its end",
         "The destination is negative or greater than the number of instructions. The reference ends the chain silently.";
     JUMP_CONDITION = "PTE-C09", Error, Some(InvalidProgram), "A jump's condition is a bool",
-        "The condition is neither a Bool value nor a BOOL tensor, nor a number that a call is given last, which may make a bool of it. The \
+        "The condition is neither a Bool value nor a tensor of bool, nor a number that a call is given last, which may make a bool of it. The \
          reference fails when it runs.";
     JUMP_SELF = "PTE-C10", Warning, Some(InvalidProgram), "A jump does not target itself",
         "Once the condition is false nothing can make it true again: the method would spin until the instruction limit.";

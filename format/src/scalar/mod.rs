@@ -9,8 +9,9 @@ pub use names::Names;
 crate::open_enum! {
     /// The element type of a tensor, numbered as in `scalar_type.fbs`.
     ///
-    /// An open enumeration: a number outside the table is retained, prints as `ScalarType(N)` and has no size.
-    pub struct ScalarType(i8) default BYTE {
+    /// Shown by its short name, `f32`; by PyTorch's where there is none, `qint8`. Tables and JSON have the name of the schema, `FLOAT`.
+    /// An open enumeration: a number outside the table is retained, is shown as `type#N` and has no size.
+    pub struct ScalarType(i8) default BYTE shown by names::show {
         /// Unsigned 8-bit integer.
         BYTE = 0,
         /// Signed 8-bit integer.
@@ -182,6 +183,7 @@ elements! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::borrow::ToOwned;
     use alloc::string::ToString;
 
     #[test]
@@ -195,8 +197,8 @@ mod tests {
 
     #[test]
     fn unknown_numbers_are_kept_and_printed() {
-        assert_eq!(ScalarType(77).to_string(), "ScalarType(77)");
-        assert_eq!(ScalarType::FLOAT.to_string(), "FLOAT");
+        assert_eq!(ScalarType(77).to_string(), "type#77");
+        assert_eq!((ScalarType::FLOAT.name(), ScalarType::FLOAT.to_string()), (Some("FLOAT"), "f32".to_owned()));
         assert_eq!(ScalarType::from_name("BFLOAT16"), Some(ScalarType::BFLOAT16));
     }
 }

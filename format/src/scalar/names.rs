@@ -2,6 +2,8 @@
 //!
 //! Invariant: row `n` is the element type with number `n`, and no column has a name twice.
 
+use core::fmt;
+
 use super::ScalarType;
 
 /// Names of one element type.
@@ -79,7 +81,31 @@ const fn row(scalar_type: ScalarType, torch: &'static str, aten: &'static str, o
     }
 }
 
+/// Shows an element type as people write it.
+pub(super) fn show(scalar_type: ScalarType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match scalar_type.names() {
+        Some(names) => f.pad(names.short.unwrap_or(names.torch)),
+        None => write!(f, "type#{}", scalar_type.0),
+    }
+}
+
 impl ScalarType {
+    /// Reads a name that people write: the short one, `f32`, PyTorch's, `qint8`, or that of the schema, `QINT8`.
+    ///
+    /// ```
+    /// use edgepack_format::scalar::ScalarType;
+    ///
+    /// for name in ["f32", "float32", "FLOAT"] {
+    ///     assert_eq!(ScalarType::from_text(name), Some(ScalarType::FLOAT));
+    /// }
+    /// assert_eq!(ScalarType::FLOAT.to_string(), "f32");
+    /// ```
+    pub fn from_text(name: &str) -> Option<ScalarType> {
+        ScalarType::called(|names| names.short == Some(name))
+            .or_else(|| ScalarType::called(|names| names.torch == name))
+            .or_else(|| ScalarType::from_name(name))
+    }
+
     /// Returns the names of the element type; `None` for a number that names none.
     ///
     /// ```
@@ -112,6 +138,16 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
+    fn every_element_type_is_read_as_it_is_shown() {
+        for (schema, scalar_type) in ScalarType::NAMED {
+            assert_eq!(ScalarType::from_text(&scalar_type.to_string()), Some(*scalar_type));
+            assert_eq!(ScalarType::from_text(schema), Some(*scalar_type));
+        }
+        assert_eq!(ScalarType(-3).to_string(), "type#-3");
+        assert_eq!(ScalarType::from_text("f99"), None);
+    }
+
+    #[test]
     fn rows_are_in_the_order_of_numbers_and_names_are_unique() {
         assert_eq!(Names::ALL.len(), ScalarType::NAMED.len());
         for (row, (long, scalar_type)) in Names::ALL.iter().zip(ScalarType::NAMED) {
@@ -136,7 +172,7 @@ mod tests {
     #[test]
     fn a_type_without_a_short_name_has_its_long_one_in_lower_case_at_pytorch() {
         for names in Names::ALL.iter().filter(|names| names.short.is_none()) {
-            assert_eq!(names.torch, names.scalar_type.to_string().to_lowercase());
+            assert_eq!(Some(names.torch), names.scalar_type.name().map(str::to_lowercase).as_deref());
         }
     }
 }

@@ -10,7 +10,7 @@ use super::node::{Fields, Node, NodeUnion, Operand, OutputMinMax};
 use super::nodes::{NodeConv, Pooling2D};
 use super::payload::Payload;
 use super::tables::{Datatype, QuantParams, TensorValue, Value};
-use crate::notation::{ElementType, List, ValueName};
+use crate::notation::{List, ValueName};
 use crate::row::{Scalar, Scalars, Union as _};
 
 /// The value that nodes call so, if it is known.
@@ -233,7 +233,7 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = self.0.scalar_type().filter(|_| self.0.meaning() == Some(Meaning::Plain));
         match (plain, self.0.label()) {
-            (Some(plain), _) => write!(f, "{}", ElementType(plain)),
+            (Some(plain), _) => write!(f, "{plain}"),
             (None, Some(label)) => f.write_str(label),
             (None, None) => write!(f, "type({})", self.0.0),
         }

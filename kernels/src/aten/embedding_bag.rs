@@ -37,7 +37,7 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     expect_same(("weight", dtype), ("out0", args.tensor(RESULT)?.meta.dtype))?;
     let places = args.tensor(INDICES)?.meta.dtype;
     if !matches!(places, ScalarType::INT | ScalarType::LONG) {
-        return Err(KernelError::argument(format!("`indices` is {places}, the operator wants INT or LONG")));
+        return Err(KernelError::argument(format!("`indices` is {places}, the operator wants i32 or i64")));
     }
     expect_same(("indices", places), ("offsets", args.tensor(OFFSETS)?.meta.dtype))?;
     for (out, name) in [(BAG_OF_INDEX, "out1"), (COUNTS, "out2"), (MAXIMA, "out3")] {

@@ -77,7 +77,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
     match args.tensor(form.out)?.meta.dtype {
         ScalarType::INT => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<i32>(cx, form))),
         ScalarType::LONG => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<i64>(cx, form))),
-        other => Err(KernelError::argument(format!("`out` is {other}, the operator wants INT or LONG"))),
+        other => Err(KernelError::argument(format!("`out` is {other}, the operator wants i32 or i64"))),
     }
 }
 

@@ -226,9 +226,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         ScalarType::HALF => floats::<f16>,
         ScalarType::BFLOAT16 => floats::<bf16>,
         _ => {
-            return Err(KernelError::argument(format!(
-                "`query` is {dtype}, the operator wants FLOAT, HALF or BFLOAT16"
-            )));
+            return Err(KernelError::argument(format!("`query` is {dtype}, the operator wants f32, f16 or bf16")));
         }
     };
     Ok(Box::new(move |cx: &mut KernelContext<'_>| run(cx, form)))

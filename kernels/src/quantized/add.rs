@@ -41,7 +41,7 @@ const OF_OUT: Parameters = parameters!("out");
 fn affine(cx: &KernelContext<'_>, at: &Parameters) -> Result<Affine, KernelError> {
     let zero = cx.int(at.zero_point)?;
     if i32::try_from(zero).is_err() {
-        return Err(KernelError::argument(format!("a zero point is {zero}, outside of the range of INT")));
+        return Err(KernelError::argument(format!("a zero point is {zero}, outside of the range of i32")));
     }
     Ok(Affine {
         scale: cx.double(at.scale)? as f32,

@@ -57,13 +57,13 @@ fn prepare(args: &Prepare<'_>, packing: Packing, out: usize) -> Result<Box<dyn R
     }
     let indices = args.tensor(INDICES)?.meta.dtype;
     if !matches!(indices, ScalarType::INT | ScalarType::LONG) {
-        return Err(KernelError::argument(format!("`indices` is {indices}, the operator wants INT or LONG")));
+        return Err(KernelError::argument(format!("`indices` is {indices}, the operator wants i32 or i64")));
     }
     let write = match args.tensor(out)?.meta.dtype {
         ScalarType::FLOAT => rows::<f32>,
         ScalarType::HALF => rows::<f16>,
         ScalarType::BFLOAT16 => rows::<bf16>,
-        dtype => return Err(KernelError::argument(format!("`out` is {dtype}, not FLOAT, HALF or BFLOAT16"))),
+        dtype => return Err(KernelError::argument(format!("`out` is {dtype}, not f32, f16 or bf16"))),
     };
     Ok(Box::new(move |cx: &mut KernelContext<'_>| write(cx, packing, signed, out)))
 }

@@ -76,7 +76,7 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
         (ScalarType::HALF, ScalarType::FLOAT) if form.dtype.is_some() => {
             Ok(Box::new(|cx: &mut KernelContext<'_>| run::<f16, f32>(cx, form)))
         }
-        _ => Err(KernelError::argument(format!("`input` is {input}, `out` is {out}: not FLOAT or HALF alike"))),
+        _ => Err(KernelError::argument(format!("`input` is {input}, `out` is {out}: not f32 or f16 alike"))),
     }
 }
 

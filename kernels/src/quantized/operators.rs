@@ -119,7 +119,7 @@ fn zero_point(value: f64) -> Result<i64, KernelError> {
     if value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX) {
         return Ok(value as i64);
     }
-    Err(KernelError::argument(format!("`zero_point` is {value}, outside of the range of INT")))
+    Err(KernelError::argument(format!("`zero_point` is {value}, outside of the range of i32")))
 }
 
 fn apply_all(

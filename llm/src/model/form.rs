@@ -1,6 +1,5 @@
 //! Forms of the methods of language models, found out from their inputs and outputs.
 
-use edgepack_format::notation::ElementType;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::is_contiguous;
 use edgepack_loader::{MethodMeta, TensorSignature, ValueMeta};
@@ -117,8 +116,8 @@ impl<'m> Reader<'m> {
         };
         let dtype = tensor.layout.scalar_type();
         if !dtypes.contains(&dtype) {
-            let names: Vec<String> = dtypes.iter().map(|dtype| ElementType(*dtype).to_string()).collect();
-            return self.wrong(format!("{what} is {}, it can be {}", ElementType(dtype), names.join(" or ")));
+            let names: Vec<String> = dtypes.iter().map(ScalarType::to_string).collect();
+            return self.wrong(format!("{what} is {dtype}, but a language model has {} there", names.join(" or ")));
         }
         if !is_contiguous(tensor.layout.dim_order()) {
             return self.wrong(format!("{what} has the order of dimensions {:?}", tensor.layout.dim_order()));

@@ -139,7 +139,7 @@ impl Reader<'_> {
                         values
                             .extend(tensor.as_slice::<i32>().unwrap_or_default().iter().map(|&value| i64::from(value)));
                     }
-                    other => return wrong(&format!("a {other} tensor")),
+                    other => return wrong(&format!("a tensor of {other}")),
                 },
                 Output::Null => return wrong("None"),
                 Output::Double(_) => return wrong("a double"),

@@ -70,7 +70,7 @@ impl Default for Settings {
 #[non_exhaustive]
 pub enum SampleError {
     /// A setting outside of its range.
-    #[error("{setting} is {value}, it can be {range}")]
+    #[error("{setting} is {value}, but it has to be {range}")]
     Setting {
         /// Name of the setting.
         setting: &'static str,

@@ -198,7 +198,7 @@ fn jumps_moves_and_frees_are_checked() {
     let wrong = message(forward.jump_if_false(x, end));
     assert_eq!(
         wrong,
-        "jump at 3 of method `forward`: a tensor that is not BOOL (%0) where a bool, a number or a BOOL tensor is asked for"
+        "jump at 3 of method `forward`: a tensor that is not bool (%0) where a bool, a number or a tensor of bool is asked for"
     );
     let constant = forward.output(w).unwrap();
     assert!(matches!(forward.assign(x, constant), Err(BuildError::ConstantWritten { .. })));

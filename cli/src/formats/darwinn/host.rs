@@ -285,6 +285,11 @@ fn package(path: &Path, index: usize, session: &mut Session) -> Result<Vec<u8>, 
     let packages = format.packages(&head, &session.limits);
     match packages.get(index) {
         Some(package) => Ok(package.to_vec()),
+        None if packages.is_empty() => {
+            let message =
+                format!("{name}: this {} holds nothing that is compiled for an Edge TPU", format.kind().name());
+            Err(Failure::usage(message))
+        }
         None => Err(Failure::usage(format!(
             "{name}: there is no package {index}; the file has {}",
             count(packages.len(), "package")

@@ -2,7 +2,9 @@
 
 mod graph;
 pub mod host;
+mod layers;
 mod levels;
+pub mod parts;
 pub mod plan;
 mod print;
 mod size;
@@ -17,14 +19,13 @@ use edgepack_format::finding::Findings;
 use edgepack_format::limits::Limits;
 use edgepack_format::row::Table as _;
 use edgepack_format::{rules, wire};
-use serde_json::{Value, json};
 
 use super::inspection::{Inside, Summary, show};
 use super::{Format, Head, Piece, Root, Size, pte};
 use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
-use crate::units::count;
+use crate::units::amount;
 use crate::view::Graph;
 
 pub use graph::graphs as package_graphs;
@@ -37,26 +38,12 @@ pub struct Darwinn;
 
 /// Content of a package.
 #[derive(serde::Serialize)]
-#[serde(transparent)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct Inspected<'p, 'a> {
-    document: Value,
+    /// Compiled packages, level by level.
+    packages: Vec<summary::PackageSummary>,
     #[serde(skip)]
     package: &'p PackageRef<'a>,
-}
-
-#[cfg(feature = "schemas")]
-impl schemars::JsonSchema for Inspected<'_, '_> {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "InspectedPackage".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Content of an Edge TPU package.",
-            "type": "object",
-            "properties": { "packages": { "type": "array", "items": { "type": "object" }, "description": "Compiled packages, level by level." } },
-        })
-    }
 }
 
 impl Summary for Inspected<'_, '_> {
@@ -80,7 +67,7 @@ pub fn extract(packages: &[&[u8]], piece: Piece<'_>, format: &dyn Format) -> Res
         Some(package) => Ok(package.to_vec()),
         None => Err(Failure::usage(format!(
             "there is no package {index}; the file has {}",
-            count(packages.len(), "package")
+            amount(packages.len(), "package")
         ))),
     }
 }
@@ -157,8 +144,7 @@ impl Format for Darwinn {
             levels::add(package, &mut inside.levels);
         }
         let package = package.as_ref().filter(|_| self.modest_root(head, &session.limits).is_some());
-        let summary =
-            package.map(|package| Inspected { document: json!({ "packages": [summary::package(package)] }), package });
+        let summary = package.map(|package| Inspected { packages: vec![summary::package(package)], package });
         show(self, head, summary.as_ref(), inside, all, session)
     }
 

@@ -1,151 +1,371 @@
 //! Summary of an Edge TPU package: every level, every list, with the places and sums of the tables stored inside as
 //! bytes.
 
+use std::collections::BTreeMap;
+
 use edgepack::builder::content::hex;
 use edgepack_format::darwinn::{
-    AnyHint, Description, DmaHint, Executable, ExecutableRef, FieldOffset, Geometry, Layer, OutputLayout, PackageRef,
-    Position, Range, Tiles, output_of,
+    AnyHint, Description, DmaHint, Executable, ExecutableRef, FieldOffset, InstructionBitstream, PackageRef, Position,
 };
-use edgepack_format::row::{Rows, Scalars, Structs};
+use edgepack_format::row::Rows;
 use edgepack_format::wire;
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde::Serialize;
 
+use super::layers::LayerSummary;
+use super::parts::{owned, sha256};
 use crate::readable::sound_rows;
 
-/// SHA-256 in hexadecimal digits.
-pub fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+/// Every level of a package.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct PackageSummary {
+    /// Bytes of the package.
+    length: usize,
+    /// SHA-256 of the package.
+    sha256: String,
+    /// Identifier of the flatbuffer.
+    file_identifier: String,
+    /// Offset of the root table.
+    root_table_offset: Option<u32>,
+    /// Numbers of the fields that the root table has.
+    field_ids_present: Option<Vec<u16>>,
+    /// Oldest runtime that loads it.
+    min_runtime_version: i32,
+    /// Version of the key it is signed with.
+    keypair_version: i32,
+    /// Compiler that wrote it.
+    compiler_version: Option<String>,
+    /// Chip that it is bound to.
+    virtual_chip_id: i32,
+    /// Number of packages for other chips in it.
+    multi_chip_package_count: usize,
+    /// Packages for other chips.
+    multi_chip_packages: Vec<PackageSummary>,
+    /// Name that the compiler gave the model.
+    model_identifier: Option<String>,
+    /// Bytes of the signature.
+    signature_length: usize,
+    /// Table of all executables.
+    serialized_multi_executable: MultiExecutableSummary,
+    /// Number of executables.
+    executable_count: usize,
+    /// Executables.
+    executables: Vec<ExecutableSummary>,
+    /// Roles that the driver gives to executables.
+    driver_view: DriverView,
 }
 
-/// A float with its bits.
-pub fn float(value: f32) -> Value {
-    json!({ "value": f64::from(value), "bits": format!("{:#010x}", value.to_bits()) })
+/// Place and sum of the table of all executables.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct MultiExecutableSummary {
+    /// Offset in the package.
+    offset_in_package: Option<usize>,
+    /// Bytes of the table.
+    length: usize,
+    /// SHA-256 of the table.
+    sha256: String,
+    /// Offset of the root table.
+    root_table_offset: Option<u32>,
+    /// Bytes 4 to 8 in hexadecimal digits.
+    bytes_4_to_8_hex: String,
 }
 
-fn root(bytes: &[u8]) -> (Value, Value) {
-    match wire::Table::root(bytes) {
-        Ok(table) => {
-            let ids: Vec<u16> = (0..table.slot_count()).filter(|slot| table.has(*slot)).collect();
-            (table.offset().into(), ids.into())
+/// Roles that the driver gives to executables.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct DriverView {
+    /// Index of the executable that computes.
+    main_executable_index: Option<usize>,
+    /// Index of the executable that loads parameters.
+    parameter_caching_executable_index: Option<usize>,
+}
+
+/// Every list of an executable.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct ExecutableSummary {
+    /// Index of the executable.
+    index: usize,
+    /// Offset in the table of all executables.
+    offset_in_multi_executable: usize,
+    /// Bytes of the executable.
+    length: usize,
+    /// SHA-256 of the executable.
+    sha256: String,
+    /// Offset of the root table.
+    root_table_offset: Option<u32>,
+    /// Bytes 4 to 8 in hexadecimal digits.
+    bytes_4_to_8_hex: String,
+    /// Numbers of the fields that the root table has.
+    field_ids_present: Option<Vec<u16>>,
+    /// Version of the executable.
+    version: i32,
+    /// Name of the executable.
+    name: Option<String>,
+    /// Bytes of the model that it was compiled from.
+    serialized_model_length: usize,
+    /// Inferences in one run.
+    batch_size: i32,
+    /// Bytes of scratch memory.
+    scratch_size_bytes: i32,
+    /// Chip that it is for.
+    chip: Option<String>,
+    /// Number of its type.
+    #[serde(rename = "type")]
+    kind: i16,
+    /// Name of its type.
+    type_name: Option<&'static str>,
+    /// Cycles that the compiler expects.
+    estimated_cycles: i32,
+    /// Cycles that the compiler expects, in the wider field.
+    estimated_cycles_64bit: i64,
+    /// Bytes of narrow memory that each tile uses.
+    used_narrow_memory_bytes_per_tile: i32,
+    /// Executables of one token share the parameters on the chip.
+    parameter_caching_token: String,
+    /// Parameters are in the memory of the device.
+    use_tpu_dram_for_parameters: bool,
+    /// Place of the parameters.
+    parameters: Option<ParametersSummary>,
+    /// Number of chunks of instructions.
+    instruction_bitstream_count: usize,
+    /// Bytes of instructions in all.
+    instruction_bytes_total: usize,
+    /// Fields to link in all chunks, by kind.
+    field_offsets_by_description_total: BTreeMap<String, u64>,
+    /// Chunks of instructions.
+    instruction_bitstreams: Vec<ChunkSummary>,
+    /// Transfers that the compiler expects.
+    dma_hints: Option<HintsSummary>,
+    /// Inputs.
+    input_layers: Vec<LayerSummary>,
+    /// Outputs.
+    output_layers: Vec<LayerSummary>,
+}
+
+/// Place and sum of parameters.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct ParametersSummary {
+    /// Offset in the executable.
+    offset_in_executable: usize,
+    /// Bytes of the parameters.
+    length: usize,
+    /// SHA-256 of the parameters.
+    sha256: String,
+}
+
+/// A chunk of instructions.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct ChunkSummary {
+    /// Bytes of the chunk.
+    length: usize,
+    /// SHA-256 of the chunk.
+    sha256: String,
+    /// Number of fields to link.
+    field_offset_count: usize,
+    /// Fields to link, by kind.
+    field_offsets_by_description: BTreeMap<String, u64>,
+    /// Fields to link.
+    field_offsets: Vec<FieldSummary>,
+}
+
+/// A field of instructions that an address is written into.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct FieldSummary {
+    /// First bit of the field.
+    offset_bit: i32,
+    /// Kind of the address.
+    desc: Option<String>,
+    /// Half of the address.
+    position: Option<String>,
+    /// Index in the batch.
+    batch: Option<i32>,
+    /// Name of the layer.
+    name: Option<String>,
+}
+
+/// Transfers that the compiler expects.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct HintsSummary {
+    /// Number of hints.
+    count: usize,
+    /// They are all there is, in this order.
+    fully_deterministic: bool,
+    /// Number of hints, by kind.
+    by_kind: BTreeMap<&'static str, u64>,
+    /// Hints in order.
+    sequence: Vec<HintSummary>,
+}
+
+/// A transfer, an interrupt or a fence.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct HintSummary {
+    /// Direction of the transfer.
+    direction: String,
+    #[serde(flatten)]
+    what: HintKind,
+}
+
+/// Kind of a hint, with its facts.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum HintKind {
+    /// A transfer of data.
+    Dma {
+        /// Kind of the address.
+        desc: Option<String>,
+        /// Name of the layer.
+        name: Option<String>,
+        /// Index in the batch.
+        batch: Option<i32>,
+        /// First byte.
+        offset_in_bytes: i32,
+        /// Bytes in all.
+        size_in_bytes: i32,
+    },
+    /// A transfer of instructions.
+    Instruction {
+        /// Index of the chunk.
+        chunk: i32,
+    },
+    /// An interrupt.
+    Interrupt {
+        /// Number of the interrupt.
+        #[serde(rename = "type")]
+        number: i16,
+    },
+    /// A fence.
+    Fence,
+    /// Nothing that is known.
+    None,
+}
+
+impl HintKind {
+    fn name(&self) -> &'static str {
+        match self {
+            HintKind::Dma { .. } => "dma",
+            HintKind::Instruction { .. } => "instruction",
+            HintKind::Interrupt { .. } => "interrupt",
+            HintKind::Fence => "fence",
+            HintKind::None => "none",
         }
-        Err(_) => (Value::Null, Value::Null),
     }
+}
+
+fn root(bytes: &[u8]) -> (Option<u32>, Option<Vec<u16>>) {
+    let Ok(table) = wire::Table::root(bytes) else { return (None, None) };
+    (Some(table.offset()), Some((0..table.slot_count()).filter(|slot| table.has(*slot)).collect()))
 }
 
 fn identifier(bytes: &[u8]) -> &[u8] {
     bytes.get(4..8).unwrap_or(&[])
 }
 
-/// Describes a package as JSON: every level and list, and where the tables stored as bytes are.
-pub fn package(package: &PackageRef<'_>) -> Value {
+/// Describes a package: every level and list, and where the tables stored as bytes are.
+pub fn package(package: &PackageRef<'_>) -> PackageSummary {
     let (bytes, row) = (package.bytes(), package.package());
-    let (root_offset, ids) = root(bytes);
+    let (root_table_offset, field_ids_present) = root(bytes);
     let multi = package.multi_executable_bytes();
     let start = package.multi_executable().map(|range| range.start);
-    let executables: Vec<Value> = package
-        .executables()
-        .iter()
-        .enumerate()
-        .map(|(index, one)| executable(one, index, one.offset().saturating_sub(start.unwrap_or(0))))
-        .collect();
-    json!({
-        "length": bytes.len(),
-        "sha256": sha256(bytes),
-        "file_identifier": String::from_utf8_lossy(identifier(bytes)),
-        "root_table_offset": root_offset,
-        "field_ids_present": ids,
-        "min_runtime_version": row.min_runtime_version,
-        "keypair_version": row.keypair_version,
-        "compiler_version": row.compiler_version,
-        "virtual_chip_id": row.virtual_chip_id,
-        "multi_chip_package_count": row.multi_chip_package.as_ref().map_or(0, Rows::len),
-        "multi_chip_packages": package.chips().iter().map(self::package).collect::<Vec<_>>(),
-        "model_identifier": row.model_identifier,
-        "signature_length": row.signature.as_ref().map_or(0, |blob| blob.as_slice().len()),
-        "serialized_multi_executable": {
-            "offset_in_package": start,
-            "length": multi.len(),
-            "sha256": sha256(multi),
-            "root_table_offset": root(multi).0,
-            "bytes_4_to_8_hex": hex(identifier(multi)),
+    let executables = package.executables().iter().enumerate();
+    let offset = |one: &ExecutableRef<'_>| one.offset().saturating_sub(start.unwrap_or(0));
+    PackageSummary {
+        length: bytes.len(),
+        sha256: sha256(bytes),
+        file_identifier: String::from_utf8_lossy(identifier(bytes)).into_owned(),
+        root_table_offset,
+        field_ids_present,
+        min_runtime_version: row.min_runtime_version,
+        keypair_version: row.keypair_version,
+        compiler_version: owned(&row.compiler_version),
+        virtual_chip_id: row.virtual_chip_id,
+        multi_chip_package_count: row.multi_chip_package.as_ref().map_or(0, Rows::len),
+        multi_chip_packages: package.chips().iter().map(self::package).collect(),
+        model_identifier: owned(&row.model_identifier),
+        signature_length: row.signature.as_ref().map_or(0, |blob| blob.as_slice().len()),
+        serialized_multi_executable: MultiExecutableSummary {
+            offset_in_package: start,
+            length: multi.len(),
+            sha256: sha256(multi),
+            root_table_offset: root(multi).0,
+            bytes_4_to_8_hex: hex(identifier(multi)),
         },
-        "executable_count": package.executables().len(),
-        "executables": executables,
-        "driver_view": {
-            "main_executable_index": package.main(),
-            "parameter_caching_executable_index": package.caching(),
+        executable_count: package.executables().len(),
+        executables: executables.map(|(index, one)| executable(one, index, offset(one))).collect(),
+        driver_view: DriverView {
+            main_executable_index: package.main(),
+            parameter_caching_executable_index: package.caching(),
         },
-    })
+    }
 }
 
-fn executable(executable: &ExecutableRef<'_>, index: usize, offset: usize) -> Value {
+fn executable(executable: &ExecutableRef<'_>, index: usize, offset: usize) -> ExecutableSummary {
     let (bytes, row) = (executable.bytes(), executable.row());
-    let (root_offset, ids) = root(bytes);
+    let (root_table_offset, field_ids_present) = root(bytes);
     let place = wire::Table::root(bytes).and_then(|table| table.vector(Executable::PARAMETERS.index, 1)).ok().flatten();
-    let chunks = sound_rows(&row.instruction_bitstreams);
-    let lens: Vec<usize> =
-        chunks.iter().map(|chunk| chunk.bitstream.as_ref().map_or(0, |b| b.as_slice().len())).collect();
-    let mut total = Map::new();
-    let streams: Vec<Value> = chunks
-        .iter()
-        .zip(&lens)
-        .map(|(chunk, len)| {
-            let fields = sound_rows(&chunk.field_offsets);
-            let mut kinds = Map::new();
-            for field in &fields {
-                count(&mut kinds, kind_of(field));
-                count(&mut total, kind_of(field));
-            }
-            let bytes = chunk.bitstream.as_ref().map_or(&[][..], |blob| blob.as_slice());
-            json!({
-                "length": len,
-                "sha256": sha256(bytes),
-                "field_offset_count": fields.len(),
-                "field_offsets_by_description": kinds,
-                "field_offsets": fields.iter().map(field).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    json!({
-        "index": index,
-        "offset_in_multi_executable": offset,
-        "length": bytes.len(),
-        "sha256": sha256(bytes),
-        "root_table_offset": root_offset,
-        "bytes_4_to_8_hex": hex(identifier(bytes)),
-        "field_ids_present": ids,
-        "version": row.version,
-        "name": row.name,
-        "serialized_model_length": row.serialized_model.as_ref().map_or(0, |blob| blob.as_slice().len()),
-        "batch_size": row.batch_size,
-        "scratch_size_bytes": row.scratch_size_bytes,
-        "chip": row.chip,
-        "type": row.kind.0,
-        "type_name": row.kind.name(),
-        "estimated_cycles": row.estimated_cycles,
-        "estimated_cycles_64bit": row.estimated_cycles_64bit,
-        "used_narrow_memory_bytes_per_tile": row.used_narrow_memory_bytes_per_tile,
-        "parameter_caching_token": format!("{:#018x}", row.parameter_caching_token),
-        "use_tpu_dram_for_parameters": row.use_tpu_dram_for_parameters,
-        "parameters": place.map(|place| json!({
-            "offset_in_executable": place.offset(),
-            "length": place.len(),
-            "sha256": sha256(place.bytes()),
-        })),
-        "instruction_bitstream_count": chunks.len(),
-        "instruction_bytes_total": lens.iter().sum::<usize>(),
-        "field_offsets_by_description_total": total,
-        "instruction_bitstreams": streams,
-        "dma_hints": hints(row),
-        "input_layers": sound_rows(&row.input_layers).iter().map(|row| layer(row, false)).collect::<Vec<_>>(),
-        "output_layers": sound_rows(&row.output_layers).iter().map(|row| layer(row, true)).collect::<Vec<_>>(),
-    })
+    let chunks: Vec<ChunkSummary> = sound_rows(&row.instruction_bitstreams).iter().map(chunk).collect();
+    let mut total = BTreeMap::new();
+    for (kind, count) in chunks.iter().flat_map(|chunk| &chunk.field_offsets_by_description) {
+        *total.entry(kind.clone()).or_insert(0) += count;
+    }
+    let layers = |rows, is_output| sound_rows(rows).iter().map(|row| LayerSummary::of(row, is_output)).collect();
+    ExecutableSummary {
+        index,
+        offset_in_multi_executable: offset,
+        length: bytes.len(),
+        sha256: sha256(bytes),
+        root_table_offset,
+        bytes_4_to_8_hex: hex(identifier(bytes)),
+        field_ids_present,
+        version: row.version,
+        name: owned(&row.name),
+        serialized_model_length: row.serialized_model.as_ref().map_or(0, |blob| blob.as_slice().len()),
+        batch_size: row.batch_size,
+        scratch_size_bytes: row.scratch_size_bytes,
+        chip: owned(&row.chip),
+        kind: row.kind.0,
+        type_name: row.kind.name(),
+        estimated_cycles: row.estimated_cycles,
+        estimated_cycles_64bit: row.estimated_cycles_64bit,
+        used_narrow_memory_bytes_per_tile: row.used_narrow_memory_bytes_per_tile,
+        parameter_caching_token: format!("{:#018x}", row.parameter_caching_token),
+        use_tpu_dram_for_parameters: row.use_tpu_dram_for_parameters,
+        parameters: place.map(|place| ParametersSummary {
+            offset_in_executable: place.offset() as usize,
+            length: place.len(),
+            sha256: sha256(place.bytes()),
+        }),
+        instruction_bitstream_count: chunks.len(),
+        instruction_bytes_total: chunks.iter().map(|chunk| chunk.length).sum(),
+        field_offsets_by_description_total: total,
+        instruction_bitstreams: chunks,
+        dma_hints: hints(row),
+        input_layers: layers(&row.input_layers, false),
+        output_layers: layers(&row.output_layers, true),
+    }
 }
 
-fn count(counts: &mut Map<String, Value>, key: String) {
-    let count = counts.get(&key).and_then(Value::as_u64).unwrap_or(0);
-    counts.insert(key, (count + 1).into());
+fn chunk(chunk: &InstructionBitstream<'_>) -> ChunkSummary {
+    let fields = sound_rows(&chunk.field_offsets);
+    let mut kinds = BTreeMap::new();
+    for field in &fields {
+        *kinds.entry(kind_of(field)).or_insert(0) += 1;
+    }
+    let bytes = chunk.bitstream.as_ref().map_or(&[][..], |blob| blob.as_slice());
+    ChunkSummary {
+        length: bytes.len(),
+        sha256: sha256(bytes),
+        field_offset_count: fields.len(),
+        field_offsets_by_description: kinds,
+        field_offsets: fields.iter().map(field).collect(),
+    }
 }
 
 /// The name without what all of them begin with.
@@ -159,151 +379,43 @@ fn kind_of(field: &FieldOffset<'_>) -> String {
     format!("{}/{}", description(desc), Position(position.0))
 }
 
-fn field(field: &FieldOffset<'_>) -> Value {
+fn field(field: &FieldOffset<'_>) -> FieldSummary {
     let meta = field.meta.as_ref();
-    json!({
-        "offset_bit": field.offset_bit,
-        "desc": meta.map(|meta| description(meta.desc)),
-        "position": meta.map(|meta| meta.position.to_string()),
-        "batch": meta.map(|meta| meta.batch),
-        "name": meta.and_then(|meta| meta.name.as_deref()),
-    })
+    FieldSummary {
+        offset_bit: field.offset_bit,
+        desc: meta.map(|meta| description(meta.desc)),
+        position: meta.map(|meta| meta.position.to_string()),
+        batch: meta.map(|meta| meta.batch),
+        name: meta.and_then(|meta| owned(&meta.name)),
+    }
 }
 
-fn hints(row: &Executable<'_>) -> Value {
-    let Some(hints) = &row.dma_hints else { return Value::Null };
-    let list = sound_rows(&hints.hints);
-    let mut kinds = Map::new();
-    let sequence: Vec<Value> = list
-        .iter()
-        .map(|one| {
-            let (kind, value) = hint(one);
-            count(&mut kinds, kind.to_owned());
-            value
-        })
-        .collect();
-    json!({
-        "count": list.len(),
-        "fully_deterministic": hints.fully_deterministic,
-        "by_kind": kinds,
-        "sequence": sequence,
-    })
+fn hints(row: &Executable<'_>) -> Option<HintsSummary> {
+    let hints = row.dma_hints.as_ref()?;
+    let sequence: Vec<HintSummary> = sound_rows(&hints.hints).iter().map(hint).collect();
+    let mut by_kind = BTreeMap::new();
+    for hint in &sequence {
+        *by_kind.entry(hint.what.name()).or_insert(0) += 1;
+    }
+    Some(HintsSummary { count: sequence.len(), fully_deterministic: hints.fully_deterministic, by_kind, sequence })
 }
 
-fn hint(hint: &DmaHint<'_>) -> (&'static str, Value) {
-    let direction = hint.direction.to_string();
-    match &hint.any_hint {
+fn hint(hint: &DmaHint<'_>) -> HintSummary {
+    let what = match &hint.any_hint {
         Some(AnyHint::DmaDescriptorHint(row)) => {
             let meta = row.meta.as_ref();
-            (
-                "dma",
-                json!({
-                    "kind": "dma",
-                    "desc": meta.map(|meta| description(meta.desc)),
-                    "name": meta.and_then(|meta| meta.name.as_deref()),
-                    "batch": meta.map(|meta| meta.batch),
-                    "offset_in_bytes": row.offset_in_bytes,
-                    "size_in_bytes": row.size_in_bytes,
-                    "direction": direction,
-                }),
-            )
+            HintKind::Dma {
+                desc: meta.map(|meta| description(meta.desc)),
+                name: meta.and_then(|meta| owned(&meta.name)),
+                batch: meta.map(|meta| meta.batch),
+                offset_in_bytes: row.offset_in_bytes,
+                size_in_bytes: row.size_in_bytes,
+            }
         }
-        Some(AnyHint::InstructionHint(row)) => (
-            "instruction",
-            json!({ "kind": "instruction", "chunk": row.instruction_chunk_index, "direction": direction }),
-        ),
-        Some(AnyHint::InterruptHint(row)) => {
-            ("interrupt", json!({ "kind": "interrupt", "type": row.kind.0, "direction": direction }))
-        }
-        Some(AnyHint::FenceHint(_)) => ("fence", json!({ "kind": "fence", "direction": direction })),
-        _ => ("none", json!({ "kind": "none", "direction": direction })),
-    }
-}
-
-fn ranges(list: Option<&Structs<'_, Range>>) -> Value {
-    list.map(|list| list.iter().map(|range| [range.start, range.end]).collect::<Vec<_>>()).into()
-}
-
-fn layer(layer: &Layer<'_>, is_output: bool) -> Value {
-    let numerics = layer.numerics.as_ref();
-    let mut out = json!({
-        "name": layer.name,
-        "size_bytes": layer.size_bytes,
-        "y_dim": layer.y_dim,
-        "x_dim": layer.x_dim,
-        "z_dim": layer.z_dim,
-        "data_type": layer.data_type.0,
-        "data_type_name": layer.data_type.name(),
-        "bytes_per_element": layer.data_type.size(),
-        "zero_point": numerics.map(|numerics| numerics.zero_point),
-        "dequantization_factor": numerics.map(|numerics| float(numerics.dequantization_factor)),
-        "execution_count_per_inference": layer.execution_count_per_inference,
-        "cache_on_dram": layer.cache_on_dram,
-        "any_layer_type": layer.any_layer.as_ref().map_or(0, edgepack_format::row::Union::tag),
-        "shape_inclusive_ranges": ranges(layer.shape.as_ref().and_then(|shape| shape.dimension.as_ref())),
-    });
-    let geometry = Geometry::of(layer).ok();
-    let mut derived = json!({
-        "actual_size_bytes": geometry.map(|geometry| geometry.actual_bytes),
-        "padded_size_bytes": geometry.map(|geometry| geometry.padded_bytes),
-    });
-    if is_output {
-        let output = output_of(layer);
-        let layout = output.and_then(|output| output.layout.as_ref());
-        let tiles = layout.zip(geometry).and_then(|(layout, geometry)| {
-            let tiles = Tiles::new(layout, &geometry).ok()?;
-            Some((z_stride(&tiles, &geometry), tiles.used()))
-        });
-        derived["z_stride_elements"] = tiles.as_ref().and_then(|(stride, _)| *stride).into();
-        derived["x_tiles_used"] = tiles.as_ref().map(|(_, (_, x))| *x).into();
-        derived["y_tiles_used"] = tiles.as_ref().map(|(_, (y, _))| *y).into();
-        out["output_layout"] = layout.map_or(Value::Null, maps);
-        out["output_shape_info"] = output.and_then(|output| output.shape_info.as_ref()).map_or(Value::Null, |info| {
-            let offsets = info.slice_offset.clone().unwrap_or_default();
-            let slices = sound_rows(&info.slice_layout);
-            let slice = |(index, slice): (usize, &edgepack_format::darwinn::TensorLayout<'_>)| {
-                json!({
-                    "ranges": ranges(slice.shape.as_ref().and_then(|shape| shape.dimension.as_ref())),
-                    "stride": slice.stride.as_ref().map(|list| list.iter().collect::<Vec<_>>()),
-                    "offset_bytes": offsets.get(index),
-                })
-            };
-            slices.iter().enumerate().map(slice).collect::<Vec<_>>().into()
-        });
-    }
-    out["derived"] = derived;
-    out
-}
-
-/// Elements from the first pixel to the next in its row, or in its column if the row has one pixel.
-fn z_stride(tiles: &Tiles<'_>, geometry: &Geometry) -> Option<i64> {
-    let place = |y: usize, x: usize| {
-        let run = tiles.runs().iter().rfind(|run| run.x <= x)?;
-        let first = i64::try_from(tiles.start(y, run)?).ok()?;
-        Some(first + run.stride * i64::try_from(x - run.x).ok()?)
+        Some(AnyHint::InstructionHint(row)) => HintKind::Instruction { chunk: row.instruction_chunk_index },
+        Some(AnyHint::InterruptHint(row)) => HintKind::Interrupt { number: row.kind.0 },
+        Some(AnyHint::FenceHint(_)) => HintKind::Fence,
+        _ => HintKind::None,
     };
-    match (geometry.x > 1, geometry.y > 1) {
-        (true, _) => Some(place(0, 1)? - place(0, 0)?),
-        (false, true) => Some(place(1, 0)? - place(0, 0)?),
-        (false, false) => None,
-    }
-}
-
-fn maps(layout: &OutputLayout<'_>) -> Value {
-    let map = |list: &Option<Scalars<'_, i32>>, with_values: bool| {
-        let Some(list) = list else { return Value::Null };
-        let mut out = json!({ "len": list.len(), "sha256_le_i32": sha256(&list.to_le_bytes()) });
-        if with_values {
-            out["values"] = list.iter().collect::<Vec<_>>().into();
-        }
-        out
-    };
-    json!({
-        "y_coordinate_to_linear_tile_id_map": map(&layout.y_coordinate_to_linear_tile_id_map, false),
-        "x_coordinate_to_linear_tile_id_map": map(&layout.x_coordinate_to_linear_tile_id_map, false),
-        "linearized_tile_byte_offset": map(&layout.linearized_tile_byte_offset, true),
-        "x_coordinate_to_local_byte_offset": map(&layout.x_coordinate_to_local_byte_offset, false),
-        "y_coordinate_to_local_y_offset": map(&layout.y_coordinate_to_local_y_offset, false),
-        "x_coordinate_to_local_y_row_size": map(&layout.x_coordinate_to_local_y_row_size, false),
-    })
+    HintSummary { direction: hint.direction.to_string(), what }
 }

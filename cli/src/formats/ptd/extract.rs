@@ -8,7 +8,7 @@ use super::summary::DataSummary;
 use crate::file::read_range;
 use crate::formats::Head;
 use crate::status::Failure;
-use crate::units::count;
+use crate::units::amount;
 
 /// The bytes of a segment.
 pub fn segment(head: &Head, summary: &DataSummary, index: u32) -> Result<Vec<u8>, Failure> {
@@ -16,7 +16,7 @@ pub fn segment(head: &Head, summary: &DataSummary, index: u32) -> Result<Vec<u8>
     let missing = || {
         Failure::usage(format!(
             "there is no segment {index}; the file has {}",
-            count(summary.segments.len(), "segment")
+            amount(summary.segments.len(), "segment")
         ))
     };
     let found = found.ok_or_else(missing)?;

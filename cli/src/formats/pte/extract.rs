@@ -13,7 +13,7 @@ use crate::formats::{Head, Piece};
 use crate::readable;
 use crate::session::Session;
 use crate::status::Failure;
-use crate::units::count;
+use crate::units::amount;
 
 /// A piece of a program; `None` if programs have no such pieces.
 pub fn extract(
@@ -59,7 +59,7 @@ fn weight(
     let unknown = || Failure::usage(format!("the weights of delegate {index} are not known: its backend is not"));
     let weights = &described.ok_or_else(unknown)?.description.weights;
     let missing =
-        || Failure::usage(format!("there is no weight {weight}; the file has {}", count(weights.len(), "weight")));
+        || Failure::usage(format!("there is no weight {weight}; the file has {}", amount(weights.len(), "weight")));
     let weight = weights.get(weight).ok_or_else(missing)?;
     match &weight.place {
         Place::Offset(start) => {
@@ -85,13 +85,20 @@ fn segment(head: &Head, index: u32) -> Result<Vec<u8>, Failure> {
     let found = found.ok_or_else(|| {
         Failure::usage(format!(
             "there is no segment {index}; the file has {}",
-            count(summary.segments.len(), "segment")
+            amount(summary.segments.len(), "segment")
         ))
     })?;
     if ProgramHeader::read(&head.bytes).is_err() {
         return Err(Failure::findings("there is no extended header that says where segments are"));
     }
-    Ok(read_range(&*head.file.source, found.offset.unwrap_or(u64::MAX), found.bytes)?.to_vec())
+    let (start, have) = (found.offset.unwrap_or(u64::MAX), head.file.source.len());
+    if start.checked_add(found.bytes).is_none_or(|end| end > have) {
+        let end = start.saturating_add(found.bytes);
+        let message =
+            format!("segments[{index}]: cut short: its {} bytes end at {end}, the file has {have}", found.bytes);
+        return Err(Failure::findings(message));
+    }
+    Ok(read_range(&*head.file.source, start, found.bytes)?.to_vec())
 }
 
 fn delegate(head: &Head, program: &Program<'_>, index: usize) -> Result<Vec<u8>, Failure> {
@@ -100,7 +107,7 @@ fn delegate(head: &Head, program: &Program<'_>, index: usize) -> Result<Vec<u8>,
         plans.iter().flat_map(|plan| readable::rows(&plan.delegates)).collect();
     let found = delegates.get(index);
     let found = found.ok_or_else(|| {
-        Failure::usage(format!("there is no delegate {index}; the file has {}", count(delegates.len(), "delegate")))
+        Failure::usage(format!("there is no delegate {index}; the file has {}", amount(delegates.len(), "delegate")))
     })?;
     let place = found.as_ref().and_then(|delegate| delegate.processed);
     match place {

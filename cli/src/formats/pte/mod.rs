@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod code;
+mod constants;
 mod extract;
 mod graph;
 mod handles;
@@ -116,6 +117,7 @@ impl Format for Pte {
             let program = tables::program(&root);
             let mut summary = ProgramSummary::new(&program, &head.bytes, head.file_len());
             summary.read_metadata(&*head.file.source);
+            constants::read(&mut summary, &program, &*head.file.source);
             let payloads =
                 payloads::describe(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), all, session);
             Inspected { summary, payloads, program }
@@ -132,7 +134,8 @@ impl Format for Pte {
 
     fn extract(&self, head: &Head, piece: Piece<'_>, session: &Session) -> Result<Vec<u8>, Failure> {
         let (root, _) = self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
-        extract::extract(head, &tables::program(&root), piece, session)?.ok_or_else(|| self.lacks("program inside"))
+        extract::extract(head, &tables::program(&root), piece, session)?
+            .ok_or_else(|| self.lacks("such pieces; take --segment, --delegate or --named"))
     }
 
     fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-use edgepack_format::notation::ElementType;
 use edgepack_format::payload::PayloadFile;
 use edgepack_format::pte::{EValue, ExecutionPlan, InstructionArguments, KernelTypes};
 use edgepack_format::row::Scalars;
@@ -202,7 +201,7 @@ fn dtypes(values: &[Option<EValue<'_>>], args: Option<&Scalars<'_, i32>>, found:
     let value = |id: i32| values.get(usize::try_from(id).ok()?)?.as_ref()?.val.as_ref();
     let mut tensor = |id: i32| {
         if let Some(KernelTypes::Tensor(tensor)) = value(id) {
-            found.insert(ElementType(tensor.scalar_type).to_string());
+            found.insert(tensor.scalar_type.to_string());
         }
     };
     for id in args.iter().flat_map(|args| args.iter()) {

@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use edgepack_format::darwinn::{ExecutableRef, Layer};
 use edgepack_format::row::Rows;
 use edgepack_format::tflite::{CompiledOp, ModelRef};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::formats::darwinn::summary::{float, sha256};
+use crate::formats::darwinn::parts::{Float, sha256};
 use crate::readable::sound_rows;
 use crate::spelling;
 use crate::style::{DIM, NAME, TITLE};
@@ -67,34 +67,84 @@ pub fn print(model: &ModelRef<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Describes the bare executables of an operator as JSON.
-pub fn documents(op: &CompiledOp<'_>) -> Vec<Value> {
+/// An executable without a package.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct BareSummary {
+    /// Key of the wrapper.
+    key: &'static str,
+    /// `main`, or `loads parameters`.
+    role: &'static str,
+    /// Bytes of the executable.
+    length: usize,
+    /// SHA-256 of the executable.
+    sha256: String,
+    /// Number of chunks of instructions.
+    instruction_bitstream_count: usize,
+    /// Bytes of instructions in all.
+    instruction_bytes_total: u64,
+    /// Bytes of parameters.
+    parameters_length: usize,
+    /// Bytes of the model that it was compiled from.
+    serialized_model_length: usize,
+    /// Inputs.
+    input_layers: Vec<BareLayer>,
+    /// Outputs.
+    output_layers: Vec<BareLayer>,
+}
+
+/// An input or output of such an executable.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+struct BareLayer {
+    /// Name of the layer.
+    name: String,
+    /// Bytes that the file states.
+    size_bytes: i32,
+    /// Rows.
+    y_dim: i32,
+    /// Columns.
+    x_dim: i32,
+    /// Channels.
+    z_dim: i32,
+    /// Scale of quantised numbers.
+    dequantization_factor: Option<Float>,
+    /// Zero point of quantised numbers.
+    zero_point: Option<i32>,
+}
+
+/// Describes the bare executables of an operator.
+pub fn summaries(op: &CompiledOp<'_>) -> Vec<BareSummary> {
     let side = |rows: &Option<Rows<'_, Layer<'_>>>| {
         let layer = |layer: EarlyLayer| {
-            let [y, x, z] = layer.dims;
-            json!({
-                "name": layer.name, "size_bytes": layer.size, "y_dim": y, "x_dim": x, "z_dim": z,
-                "dequantization_factor": layer.numbers.map(|(scale, _)| float(scale)),
-                "zero_point": layer.numbers.map(|(_, zero)| zero),
-            })
+            let [y_dim, x_dim, z_dim] = layer.dims;
+            BareLayer {
+                name: layer.name,
+                size_bytes: layer.size,
+                y_dim,
+                x_dim,
+                z_dim,
+                dequantization_factor: layer.numbers.map(|(scale, _)| scale.into()),
+                zero_point: layer.numbers.map(|(_, zero)| zero),
+            }
         };
-        layers(rows).into_iter().map(layer).collect::<Vec<_>>()
+        layers(rows).into_iter().map(layer).collect()
     };
     let one = |(key, executable): &(&'static str, ExecutableRef<'_>)| {
         let row = executable.row();
         let (code, chunks) = code(executable);
-        json!({
-            "key": key,
-            "role": role(key),
-            "length": executable.bytes().len(),
-            "sha256": sha256(executable.bytes()),
-            "instruction_bitstream_count": chunks,
-            "instruction_bytes_total": code,
-            "parameters_length": executable.parameters().len(),
-            "serialized_model_length": row.serialized_model.as_ref().map_or(0, |blob| blob.as_slice().len()),
-            "input_layers": side(&row.input_layers),
-            "output_layers": side(&row.output_layers),
-        })
+        BareSummary {
+            key,
+            role: role(key),
+            length: executable.bytes().len(),
+            sha256: sha256(executable.bytes()),
+            instruction_bitstream_count: chunks,
+            instruction_bytes_total: code,
+            parameters_length: executable.parameters().len(),
+            serialized_model_length: row.serialized_model.as_ref().map_or(0, |blob| blob.as_slice().len()),
+            input_layers: side(&row.input_layers),
+            output_layers: side(&row.output_layers),
+        }
     };
     op.bare.iter().map(one).collect()
 }

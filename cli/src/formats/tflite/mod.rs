@@ -15,7 +15,6 @@ use edgepack_format::limits::Limits;
 use edgepack_format::row::Table as _;
 use edgepack_format::tflite::{Model, ModelRef, verify};
 use edgepack_format::wire;
-use serde_json::Value;
 
 use super::inspection::{Inside, Summary, show};
 use super::{Format, Head, Piece, Root, Size, darwinn, pte};
@@ -33,26 +32,12 @@ pub struct TfLite;
 
 /// Content of a model.
 #[derive(serde::Serialize)]
-#[serde(transparent)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct Inspected<'m, 'a> {
-    document: Value,
+    #[serde(flatten)]
+    document: summary::ModelSummary,
     #[serde(skip)]
     model: &'m ModelRef<'a>,
-}
-
-#[cfg(feature = "schemas")]
-impl schemars::JsonSchema for Inspected<'_, '_> {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "InspectedModel".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "Content of a TensorFlow Lite model.",
-            "type": "object",
-            "properties": { "packages": { "type": "array", "items": { "type": "object" }, "description": "Compiled packages, level by level." }, "tflite": { "type": "object", "description": "The model around the packages." } },
-        })
-    }
 }
 
 impl Summary for Inspected<'_, '_> {

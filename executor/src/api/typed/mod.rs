@@ -109,14 +109,14 @@ pub fn expect_dtype<T: Element>(place: &str, found: ScalarType) -> Result<(), Ke
     if found == T::SCALAR_TYPE || storage_type(found) == T::SCALAR_TYPE {
         return Ok(());
     }
-    Err(KernelError::argument(format!("`{place}` is a {found} tensor, the kernel takes {}", T::SCALAR_TYPE)))
+    Err(KernelError::argument(format!("`{place}` is a tensor of {found}, the kernel takes {}", T::SCALAR_TYPE)))
 }
 
 /// Refuses an element type that a kernel has no instance for, for generated code.
 #[doc(hidden)]
 pub fn no_instance(place: &str, found: ScalarType, instances: &[ScalarType]) -> KernelError {
     let names: Vec<String> = instances.iter().map(ScalarType::to_string).collect();
-    KernelError::unsupported(format!("`{place}` is a {found} tensor, the kernel takes {}", names.join(", ")))
+    KernelError::unsupported(format!("`{place}` is a tensor of {found}, the kernel takes {}", names.join(", ")))
 }
 
 /// Refuses an out whose sizes change while the kernel does not say how, for generated code.

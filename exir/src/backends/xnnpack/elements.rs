@@ -91,7 +91,7 @@ fn function(call: Call<'_, '_, '_>, unary: Unary) -> Result<Op, Reason> {
             return Err(Reason::Argument { argument: "approximate", why: "nodes compute the exact form alone" });
         }
         if kind == ScalarType::HALF {
-            return Err(Reason::Type { value: call.facts.name(x), found: kind, want: "Float" });
+            return Err(Reason::Type { value: call.facts.name(x), found: kind, want: "f32" });
         }
     }
     Ok(Op::Unary(unary, x))

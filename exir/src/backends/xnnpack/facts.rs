@@ -123,7 +123,7 @@ impl<'p, 'd> Facts<'p, 'd> {
         let meta = self.tensor(value)?;
         match meta.scalar_type {
             ScalarType::FLOAT | ScalarType::HALF => self.shape(value).map(|()| meta.scalar_type),
-            found => Err(Reason::Type { value: self.name(value), found, want: "Float and Half" }),
+            found => Err(Reason::Type { value: self.name(value), found, want: "f32 and f16" }),
         }
     }
 

@@ -131,7 +131,7 @@ pub(super) fn requantised(facts: &Facts<'_, '_>, value: ValueId, with_bounds: bo
 fn single(facts: &Facts<'_, '_>, value: ValueId) -> Result<(), Reason> {
     match facts.float(value)? {
         ScalarType::FLOAT => Ok(()),
-        found => Err(Reason::Type { value: facts.name(value), found, want: "Float" }),
+        found => Err(Reason::Type { value: facts.name(value), found, want: "f32" }),
     }
 }
 

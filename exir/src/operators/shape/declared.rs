@@ -435,19 +435,19 @@ mod tests {
     #[test]
     fn rules_say_what_results_look_like() {
         for (rule, wanted) in [
-            ("like a", "FLOAT [2, 3]"),
-            ("like b as Bool", "BOOL [1, 3]"),
-            ("broadcast a b", "FLOAT [2, 3]"),
-            ("broadcast a b as b", "LONG [2, 3]"),
-            ("sizes []", "FLOAT []"),
-            ("sizes [a[:-1], a[-1] + b[-1]]", "FLOAT [2, 6]"),
-            ("sizes [k, rank(a), (a[0] + 1) * 2 // 4, k - -1] as t", "HALF [5, 2, 1, 6]"),
-            ("sizes [a[1:], b[0:1]] as promote b k", "LONG [3, 1]"),
+            ("like a", "f32 [2, 3]"),
+            ("like b as Bool", "bool [1, 3]"),
+            ("broadcast a b", "f32 [2, 3]"),
+            ("broadcast a b as b", "i64 [2, 3]"),
+            ("sizes []", "f32 []"),
+            ("sizes [a[:-1], a[-1] + b[-1]]", "f32 [2, 6]"),
+            ("sizes [k, rank(a), (a[0] + 1) * 2 // 4, k - -1] as t", "f16 [5, 2, 1, 6]"),
+            ("sizes [a[1:], b[0:1]] as promote b k", "i64 [3, 1]"),
         ] {
             assert_eq!(infer(rule, [&[2, 3], &[1, 3]], 5), Ok(vec![wanted.to_owned()]), "{rule}");
         }
         let two = infer("like a; sizes [k] as Int", [&[2], &[2]], 4).unwrap();
-        assert_eq!(two, ["FLOAT [2]", "INT [4]"]);
+        assert_eq!(two, ["f32 [2]", "i32 [4]"]);
         assert!(infer("sizes [a[0] // k]", [&[2], &[2]], 0).is_err());
         assert!(infer("sizes [a[0] - k]", [&[2], &[2]], 3).is_err());
     }

@@ -161,7 +161,7 @@ fn instruction(
                     && args.get(JumpFalseCall::COND_VALUE_INDEX).is_ok_and(|value| given.has(value, &path, out)))
             {
                 let what = match found & mark::KIND {
-                    mark::TENSOR => "a tensor that is not BOOL",
+                    mark::TENSOR => "a tensor that is not bool",
                     kind => mark::name(kind),
                 };
                 out.report(&rule::JUMP_CONDITION, &path.field("cond_value_index"), at, format!("it is {what}"));

@@ -38,17 +38,17 @@ const LENGTH: usize = position(TO_REAL_NAME, "last_dim_size");
 static COMPLEX: Kernel = kernel(COMPLEX_NAME, Alias::Disjoint, |args| match args.tensor(SELF)?.meta.dtype {
     dtype @ ScalarType::COMPLEX_FLOAT => prepare(args, dtype, SELF, among_complex_numbers::<f32>),
     dtype @ ScalarType::COMPLEX_DOUBLE => prepare(args, dtype, SELF, among_complex_numbers::<f64>),
-    other => Err(wanted(other, "COMPLEX_FLOAT or COMPLEX_DOUBLE")),
+    other => Err(wanted(other, "c64 or c128")),
 });
 static TO_COMPLEX: Kernel = kernel(TO_COMPLEX_NAME, Alias::Disjoint, |args| match args.tensor(SELF)?.meta.dtype {
     ScalarType::FLOAT => prepare(args, ScalarType::COMPLEX_FLOAT, SELF, to_complex_numbers::<f32>),
     ScalarType::DOUBLE => prepare(args, ScalarType::COMPLEX_DOUBLE, SELF, to_complex_numbers::<f64>),
-    other => Err(wanted(other, "FLOAT or DOUBLE")),
+    other => Err(wanted(other, "f32 or f64")),
 });
 static TO_REAL: Kernel = kernel(TO_REAL_NAME, Alias::Disjoint, |args| match args.tensor(SELF)?.meta.dtype {
     ScalarType::COMPLEX_FLOAT => prepare(args, ScalarType::FLOAT, OUT, to_real_numbers::<f32>),
     ScalarType::COMPLEX_DOUBLE => prepare(args, ScalarType::DOUBLE, OUT, to_real_numbers::<f64>),
-    other => Err(wanted(other, "COMPLEX_FLOAT or COMPLEX_DOUBLE")),
+    other => Err(wanted(other, "c64 or c128")),
 });
 
 fn wanted(dtype: ScalarType, wanted: &str) -> KernelError {

@@ -80,7 +80,7 @@ fn masked_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
 fn expect_mask(args: &Prepare<'_>) -> Result<(), KernelError> {
     match args.tensor(MASK)?.meta.dtype {
         ScalarType::BOOL => Ok(()),
-        dtype => Err(KernelError::argument(format!("`mask` is {dtype}, the operator wants BOOL"))),
+        dtype => Err(KernelError::argument(format!("`mask` is {dtype}, the operator wants bool"))),
     }
 }
 
@@ -110,7 +110,7 @@ fn prepare_repeat(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         if !matches!(meta.dtype, ScalarType::INT | ScalarType::LONG) || meta.rank() != 1 {
             let (dtype, rank) = (meta.dtype, meta.rank());
             return Err(KernelError::argument(format!(
-                "`{name}` is {dtype} of {rank} dimensions, the operator wants INT or LONG of one"
+                "`{name}` is {dtype} of {rank} dimensions, the operator wants i32 or i64 of one"
             )));
         }
     }
@@ -125,7 +125,7 @@ pub const KERNELS: &[&Kernel] = &[
         match (args.tensor(PLACES)?.meta.dtype, args.tensor(PLACES)?.meta.rank()) {
             (ScalarType::LONG, 2) => Ok(Box::new(nonzero)),
             (dtype, rank) => Err(KernelError::argument(format!(
-                "`out` is {dtype} of {rank} dimensions, the operator wants LONG of 2"
+                "`out` is {dtype} of {rank} dimensions, the operator wants i64 of 2"
             ))),
         }
     }),

@@ -47,7 +47,7 @@ fn check(args: &Prepare<'_>) -> Result<(), KernelError> {
         let Some(index) = args.item(INDICES, item)? else { continue };
         let (dtype, sizes) = (index.meta.dtype, index.meta.sizes);
         if !is_mask(dtype) && !matches!(dtype, ScalarType::INT | ScalarType::LONG) {
-            return Err(KernelError::argument(format!("`indices` holds a {dtype}, not INT, LONG, BOOL or BYTE")));
+            return Err(KernelError::argument(format!("`indices` holds a {dtype}, not i32, i64, bool or u8")));
         }
         let trues = [index.meta.element_count()];
         let sizes = if is_mask(dtype) { &trues[..] } else { sizes };

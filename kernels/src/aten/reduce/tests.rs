@@ -150,7 +150,7 @@ fn results_have_the_type_of_the_output() {
     assert_eq!(sum(ScalarType::BOOL).as_slice::<Bool>().unwrap(), [Bool(1)]);
     let whole = OwnedTensor::zeros(ScalarType::LONG, &[]);
     let error = reduce("aten::mean.out", bytes(), Arg::None, &rest, whole).unwrap_err();
-    assert_eq!(error.message, "`out` is LONG, the operator wants a floating point type");
+    assert_eq!(error.message, "`out` is i64, the operator wants a floating point type");
 }
 
 #[test]

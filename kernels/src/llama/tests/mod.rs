@@ -240,7 +240,7 @@ fn attention_refuses_what_does_not_fit() {
     );
     assert_eq!(with(2, tensor(&[1, 4, 2, 3])), "`value` is 1x4x2x3, the other asks for 1x5x2x3");
     assert_eq!(with(0, tensor(&[2, 4, 3])), "`query` is 2x4x3, the operator wants 4 dimensions");
-    assert_eq!(with(1, Arg::out(ScalarType::HALF, &[1, 5, 2, 3])), "`query` is FLOAT, `key` is HALF: the types differ");
+    assert_eq!(with(1, Arg::out(ScalarType::HALF, &[1, 5, 2, 3])), "`query` is f32, `key` is f16: the types differ");
     assert_eq!(
         with(0, tensor(&[1, 2, 3, 3])),
         "`query` is 1x2x3x3, `key` is 1x5x2x3: batch and last dimension must be the same, and heads of keys divide those of queries"
