@@ -8,6 +8,8 @@
 pub mod apart;
 pub mod archives;
 pub mod bodies;
+#[cfg(test)]
+mod dictionaries;
 mod generated;
 pub mod official;
 pub mod seeds;

@@ -14,13 +14,15 @@ use campaign::Budget;
 use edgepack_builder::write_file::replace;
 use edgepack_fuzz::bodies::{Reached, generated, kernel_seeds, reach};
 use edgepack_fuzz::{BODIES, Body, body, seeds};
-use edgepack_smith::{Rng, mutate};
+use edgepack_smith::{Rng, dictionary, mutate};
+use sha2::{Digest, Sha256};
 
 const USAGE: &str = "usage: edgepack-fuzz list
        edgepack-fuzz smoke [--seconds N] [--seed S]
        edgepack-fuzz run BODY [--executions N] [--seconds N] [--seed S] [--case-seconds N] [--from FOLDER]
        edgepack-fuzz replay BODY FILE…
        edgepack-fuzz minimise BODY FILE
+       edgepack-fuzz seeds FOLDER [BODY…]
        edgepack-fuzz assemble INPUT OUT.pte
        edgepack-fuzz reach [--executions N] [--seed S]";
 
@@ -70,6 +72,11 @@ fn command(words: &[&str]) -> Option<std::io::Result<bool>> {
         }
         ["replay", name, files @ ..] if !files.is_empty() => replay(body(name)?, files),
         ["minimise", name, file] => minimise(body(name)?, file),
+        ["seeds", folder, names @ ..] => {
+            let named: Vec<&Body> = names.iter().map(|name| body(name)).collect::<Option<_>>()?;
+            let bodies = if named.is_empty() { BODIES.iter().collect() } else { named };
+            write_seeds(Path::new(folder), &bodies).map(|()| true)
+        }
         ["assemble", input, out] => std::fs::read(input)
             .and_then(|input| replace(out, |file| file.write_all(&generated(&input).bytes)))
             .map(|()| true),
@@ -146,6 +153,26 @@ fn minimise(body: &'static Body, file: &str) -> std::io::Result<bool> {
             Ok(true)
         }
     }
+}
+
+/// Writes what other engines begin with: for each body a folder of its seeds, called after their content, so that writing
+/// them again adds what is new, and its dictionary if it has one, `BODY.dict`.
+fn write_seeds(folder: &Path, bodies: &[&Body]) -> std::io::Result<()> {
+    for body in bodies {
+        let (inputs, words) = (body.inputs()?, body.words());
+        let own = folder.join(body.name);
+        std::fs::create_dir_all(&own)?;
+        for input in &inputs {
+            let digest = Sha256::digest(input);
+            let name: String = digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect();
+            std::fs::write(own.join(name), input)?;
+        }
+        if !words.is_empty() {
+            std::fs::write(folder.join(body.name).with_extension("dict"), dictionary::write(&words))?;
+        }
+        println!("{:16} {:>4} seeds {:>4} words", body.name, inputs.len(), words.len());
+    }
+    Ok(())
 }
 
 /// Prints how far programs of the generator come, operator by operator, to show where its hints should be better.
