@@ -40,7 +40,7 @@ fi
 # and measurements of coverage ask of the targets.
 rm -rf "$WORK/edgepack-seeds"
 env -u RUSTFLAGS -u CFLAGS -u CXXFLAGS CARGO_TARGET_DIR="$WORK/edgepack-runner" \
-    cargo run -q --release -p edgepack-fuzz -- seeds "$WORK/edgepack-seeds" "${targets[@]}"
+    cargo run -q -p edgepack-fuzz -- seeds "$WORK/edgepack-seeds" "${targets[@]}"
 
 for target in "${targets[@]}"; do
     cp "$built/$host/release/$target" "$OUT/$target"

@@ -21,14 +21,18 @@ fn workflows() -> BTreeMap<String, String> {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         (name, fs::read_to_string(path).unwrap())
     };
-    let all: BTreeMap<_, _> = entries.filter(|path| path.extension().is_some_and(|end| end == "yml")).map(named).collect();
+    let all: BTreeMap<_, _> =
+        entries.filter(|path| path.extension().is_some_and(|end| end == "yml")).map(named).collect();
     assert!(all.len() > 4, "{:?}", all.keys());
     all
 }
 
 /// Lines without comments.
 fn lines(workflow: &str) -> impl Iterator<Item = &str> {
-    workflow.lines().map(|line| line.split(" #").next().unwrap_or(line)).filter(|line| !line.trim_start().starts_with('#'))
+    workflow
+        .lines()
+        .map(|line| line.split(" #").next().unwrap_or(line))
+        .filter(|line| !line.trim_start().starts_with('#'))
 }
 
 /// Values of a key in the lines of a workflow.
@@ -101,7 +105,8 @@ fn workflows_are_allowed_little_and_end() {
         for used in values(&workflow, "uses") {
             let (action, version) = used.split_once('@').unwrap_or_else(|| panic!("{name}: {used} has no version"));
             assert!(action.contains('/'), "{name}: {used}");
-            let is_version = version.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+            let is_version =
+                version.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
             assert!(is_version, "{name}: {used} is not pinned to a version");
         }
     }
@@ -115,7 +120,7 @@ fn workflows_are_allowed_little_and_end() {
     }
 }
 
-/// What `.ci/release` prints.
+/// Lines that `.ci/release` prints.
 #[cfg(unix)]
 fn release(part: &[&str]) -> Vec<String> {
     let ran = std::process::Command::new("bash").arg(root().join(".ci/release")).args(part).output().expect("bash");
@@ -163,14 +168,16 @@ fn one_version_is_everywhere() {
 fn binstall_finds_the_archives() {
     let manifest = read("cli/Cargo.toml");
     let names = release(&["names"]);
-    let section = |head: &str| manifest.split(&format!("[{head}]\n")).nth(1).map(|rest| rest.split("\n[").next().unwrap());
+    let section =
+        |head: &str| manifest.split(&format!("[{head}]\n")).nth(1).map(|rest| rest.split("\n[").next().unwrap());
     let value = |section: &str, key: &str| {
         let line = section.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
         line.map(|line| line.trim_end_matches('"').to_owned())
     };
     let meta = section("package.metadata.binstall").expect("what binstall reads");
     let bin = manifest.split("[[bin]]\nname = \"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-    let repository = read("Cargo.toml").split("\nrepository = \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let repository =
+        read("Cargo.toml").split("\nrepository = \"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     for target in release(&["targets"]) {
         let own = section(&format!("package.metadata.binstall.overrides.{target}"));
         let format = own.and_then(|own| value(own, "pkg-fmt")).or_else(|| value(meta, "pkg-fmt")).unwrap();
@@ -200,7 +207,8 @@ fn binstall_finds_the_archives() {
 fn oldest_toolchains_are_those_of_the_manifests() {
     let page = read("docs/platforms.md");
     let workspace = read("Cargo.toml");
-    let stated = |text: &str| text.split("\nrust-version = \"").nth(1).map(|rest| rest.split('"').next().unwrap().to_owned());
+    let stated =
+        |text: &str| text.split("\nrust-version = \"").nth(1).map(|rest| rest.split('"').next().unwrap().to_owned());
     let floor = stated(&workspace).unwrap();
     let rows = page.lines().filter(|line| line.starts_with("| `edgepack"));
     let mut of_page: BTreeMap<String, String> = BTreeMap::new();
