@@ -36,14 +36,11 @@ else
     cargo fuzz build -O --debug-assertions --target-dir "$built"
 fi
 
-# Seeds and dictionaries are written by the runner, which is built for this machine as it is: without what sanitizers
-# and measurements of coverage ask of the targets.
 rm -rf "$WORK/edgepack-seeds"
-env -u RUSTFLAGS -u CFLAGS -u CXXFLAGS CARGO_TARGET_DIR="$WORK/edgepack-runner" \
-    cargo run -q -p edgepack-fuzz -- seeds "$WORK/edgepack-seeds" "${targets[@]}"
-
 for target in "${targets[@]}"; do
     cp "$built/$host/release/$target" "$OUT/$target"
+    # A target has its seeds and its dictionary in it, and writes them when it is asked to.
+    ASAN_OPTIONS=detect_leaks=0 EDGEPACK_SEEDS="$WORK/edgepack-seeds" "$OUT/$target"
     rm -f "$OUT/${target}_seed_corpus.zip"
     (cd "$WORK/edgepack-seeds/$target" && find . -type f -print | LC_ALL=C sort | zip -q -X "$OUT/${target}_seed_corpus.zip" -@)
     if [ -f "$WORK/edgepack-seeds/$target.dict" ]; then

@@ -13,9 +13,8 @@ use std::time::Duration;
 use campaign::Budget;
 use edgepack_builder::write_file::replace;
 use edgepack_fuzz::bodies::{Reached, generated, kernel_seeds, reach};
-use edgepack_fuzz::{BODIES, Body, body, seeds};
-use edgepack_smith::{Rng, dictionary, mutate};
-use sha2::{Digest, Sha256};
+use edgepack_fuzz::{BODIES, Body, body, export, seeds};
+use edgepack_smith::{Rng, mutate};
 
 const USAGE: &str = "usage: edgepack-fuzz list
        edgepack-fuzz smoke [--seconds N] [--seed S]
@@ -75,7 +74,7 @@ fn command(words: &[&str]) -> Option<std::io::Result<bool>> {
         ["seeds", folder, names @ ..] => {
             let named: Vec<&Body> = names.iter().map(|name| body(name)).collect::<Option<_>>()?;
             let bodies = if named.is_empty() { BODIES.iter().collect() } else { named };
-            write_seeds(Path::new(folder), &bodies).map(|()| true)
+            bodies.iter().try_for_each(|body| export::write(body, Path::new(folder))).map(|()| true)
         }
         ["assemble", input, out] => std::fs::read(input)
             .and_then(|input| replace(out, |file| file.write_all(&generated(&input).bytes)))
@@ -153,26 +152,6 @@ fn minimise(body: &'static Body, file: &str) -> std::io::Result<bool> {
             Ok(true)
         }
     }
-}
-
-/// Writes what other engines begin with: for each body a folder of its seeds, called after their content, so that writing
-/// them again adds what is new, and its dictionary if it has one, `BODY.dict`.
-fn write_seeds(folder: &Path, bodies: &[&Body]) -> std::io::Result<()> {
-    for body in bodies {
-        let (inputs, words) = (body.inputs()?, body.words());
-        let own = folder.join(body.name);
-        std::fs::create_dir_all(&own)?;
-        for input in &inputs {
-            let digest = Sha256::digest(input);
-            let name: String = digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect();
-            std::fs::write(own.join(name), input)?;
-        }
-        if !words.is_empty() {
-            std::fs::write(folder.join(body.name).with_extension("dict"), dictionary::write(&words))?;
-        }
-        println!("{:16} {:>4} seeds {:>4} words", body.name, inputs.len(), words.len());
-    }
-    Ok(())
 }
 
 /// Prints how far programs of the generator come, operator by operator, to show where its hints should be better.
