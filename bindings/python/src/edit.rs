@@ -106,13 +106,12 @@ pub fn data_file<'py>(py: Python<'py>, tensors: HashMap<String, Bound<'py, PyAny
     shielded(|| {
         let staged = staged(&tensors)?;
         let bytes = detached(py, move || {
-            let refused = |error: edgepack::builder::BuildError| Problem::new("EditError", error);
             let mut store = NamedDataStore::new();
             for (name, tensor) in &staged {
-                store.add_tensor(name, &tensor.view()?, 16, None).map_err(refused)?;
+                store.add_tensor(name, &tensor.view()?, 16, None)?;
             }
-            let file = ptd::data_file(&store, ptd::DataFormat::FlatTensor, 128).map_err(refused)?;
-            file.to_bytes().map_err(refused)
+            let file = ptd::data_file(&store, ptd::DataFormat::FlatTensor, 128)?;
+            Ok(file.to_bytes()?)
         })?;
         Ok(PyBytes::new(py, &bytes))
     })

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod arrays;
+mod builder;
 mod command;
 mod data;
 mod dtype;
@@ -29,6 +30,9 @@ fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<method::Method>()?;
     module.add_class::<data::DataFile>()?;
     module.add_class::<memory::Bytes>()?;
+    module.add_class::<builder::ProgramBuilder>()?;
+    module.add_class::<builder::MethodBuilder>()?;
+    module.add_class::<builder::Handle>()?;
     module.add_class::<llm::LanguageModel>()?;
     module.add_class::<llm::Session>()?;
     module.add_class::<llm::Generation>()?;

@@ -54,6 +54,11 @@ impl<T> Guarded<T> {
         Ok(Entered { guard, owner: &self.owner, what })
     }
 
+    /// Takes out what is inside: it is closed from then on.
+    pub fn take(&self, py: Python<'_>) -> Result<T, Problem> {
+        self.enter(py)?.guard.take().ok_or_else(|| Problem::closed(self.what))
+    }
+
     /// Gives up what is inside, once no other thread uses it. Closing twice is fine.
     pub fn close(&self, py: Python<'_>) -> Result<(), Problem> {
         let content = self.enter(py)?.guard.take();

@@ -19,7 +19,7 @@ from typing import Any
 from . import _command, edit, edgetpu, llm, mlf
 from ._arrays import RawTensor
 from ._command import Source
-from ._edgepack import DataFile, Method, Program, ProgramMethod, __version__
+from ._edgepack import DataFile, Handle, Method, MethodBuilder, Program, ProgramBuilder, ProgramMethod, __version__
 from ._errors import (
     AccessError,
     ClosedError,
@@ -46,14 +46,17 @@ __all__ = [
     "Error",
     "FileMissing",
     "Finding",
+    "Handle",
     "InputError",
     "InternalError",
     "InvalidFile",
     "LimitError",
     "LoadError",
     "Method",
+    "MethodBuilder",
     "NotFound",
     "Program",
+    "ProgramBuilder",
     "ProgramMethod",
     "RawTensor",
     "RunError",
