@@ -45,14 +45,10 @@ plain_rows!(
 );
 
 /// A pointer that is read from.
-///
-/// cbindgen:transparent-typedef
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
 /// A pointer that is written to.
-///
-/// cbindgen:transparent-typedef
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
 
