@@ -3,9 +3,8 @@
 //! Invariant: between the two looks at the clock around an instruction nothing else is done. All that is noted once is noted
 //! in the first run that an instruction is seen in.
 
-use std::time::Instant;
-
 use edgepack_executor::observer::{Event, Observer, Results};
+use web_time::Instant;
 
 use super::bounds::check_times;
 use super::record::Recorder;
