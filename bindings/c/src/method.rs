@@ -4,7 +4,6 @@
 //! panic every one is.
 
 use std::ffi::{c_char, c_void};
-use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 use edgepack::executor::{Input, Method, Options, Output, Registry};
@@ -99,24 +98,45 @@ impl Loaded {
         }))
     }
 
-    /// Addresses of the outputs, which a caller may give as inputs again.
-    fn own_memory(&self) -> Vec<Range<usize>> {
-        let tensors = self.method.outputs().iter().filter_map(|output| output.tensor());
-        let ranges = tensors.map(|tensor| tensor.bytes().as_ptr_range());
-        ranges.map(|range| range.start.addr()..range.end.addr()).filter(|range| !range.is_empty()).collect()
+    /// Returns whether some of these bytes are those of an output, which a caller may give as an input again.
+    fn is_own(&self, bytes: &[u8]) -> bool {
+        let given = bytes.as_ptr_range();
+        let mut tensors = self.method.outputs().iter().filter_map(|output| output.tensor());
+        !bytes.is_empty()
+            && tensors.any(|tensor| {
+                let own = tensor.bytes().as_ptr_range();
+                own.start < given.end && given.start < own.end
+            })
     }
 
-    /// Runs on inputs, of which those that are memory of the method's own are read from copies.
+    /// A copy of the data of an input that are memory of the method's own: that is written while the input is read.
+    fn copy_of_own(&self, input: &Input<'_>) -> Result<Option<Vec<u8>>, Failure> {
+        let Input::Tensor(view) = input else { return Ok(None) };
+        if !self.is_own(view.data()) {
+            return Ok(None);
+        }
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(view.data().len()).map_err(|_| edgepack::loader::Error::Memory {
+            what: "a copy of an input".to_owned(),
+            bytes: view.data().len() as u64,
+        })?;
+        copy.extend_from_slice(view.data());
+        Ok(Some(copy))
+    }
+
+    /// Runs on inputs.
     fn run(&mut self, values: &[EdgepackValue]) -> Result<(), Failure> {
         let mut inputs: Vec<Input<'_>> =
             values.iter().enumerate().map(|(index, value)| value.input(index)).collect::<Result<_, _>>()?;
-        let own = self.own_memory();
-        let copies: Vec<Option<Vec<u8>>> =
-            inputs.iter().map(|input| copy_of_own(input, &own)).collect::<Result<_, _>>()?;
-        for (input, copy) in inputs.iter_mut().zip(&copies) {
-            if let (Input::Tensor(view), Some(copy)) = (&*input, copy) {
-                let copied = TensorView::new(view.layout().clone(), copy);
-                *input = Input::Tensor(copied.map_err(|error| Failure::argument(error.to_string()))?);
+        let mut copies = Vec::new();
+        for (index, input) in inputs.iter().enumerate() {
+            if let Some(copy) = self.copy_of_own(input)? {
+                copies.push((index, copy));
+            }
+        }
+        for (index, copy) in &copies {
+            if let Some(input) = inputs.get_mut(*index) {
+                *input = with_data(input, copy)?;
             }
         }
         self.method.run(&inputs)?;
@@ -124,21 +144,15 @@ impl Loaded {
     }
 }
 
-/// A copy of a tensor's data if some of them are in one of these ranges.
-fn copy_of_own(input: &Input<'_>, own: &[Range<usize>]) -> Result<Option<Vec<u8>>, Failure> {
-    let Input::Tensor(view) = input else { return Ok(None) };
-    let range = view.data().as_ptr_range();
-    let range = range.start.addr()..range.end.addr();
-    if !own.iter().any(|own| own.start < range.end && range.start < own.end) {
-        return Ok(None);
+/// The tensor of an input with other data.
+fn with_data<'a>(input: &Input<'a>, data: &'a [u8]) -> Result<Input<'a>, Failure> {
+    match input {
+        Input::Tensor(view) => match TensorView::new(view.layout().clone(), data) {
+            Ok(view) => Ok(Input::Tensor(view)),
+            Err(error) => Err(Failure::argument(error.to_string())),
+        },
+        other => Ok(other.clone()),
     }
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(view.data().len()).map_err(|_| edgepack::loader::Error::Memory {
-        what: "a copy of an input".to_owned(),
-        bytes: view.data().len() as u64,
-    })?;
-    copy.extend_from_slice(view.data());
-    Ok(Some(copy))
 }
 
 /// Loads a method: its operators and backends are found, its memory is laid out, its weights are read. Options of zero are
@@ -207,13 +221,12 @@ pub extern "C" fn edgepack_method_set_input(
     entry::call(error, || {
         let object = get(method)?;
         let mut loaded = object.lock()?;
-        let mut input = value.one("value")?.input(index)?;
-        let copy = copy_of_own(&input, &loaded.own_memory())?;
-        if let (Input::Tensor(view), Some(copy)) = (&input, &copy) {
-            let copied = TensorView::new(view.layout().clone(), copy);
-            input = Input::Tensor(copied.map_err(|error| Failure::argument(error.to_string()))?);
+        let input = value.one("value")?.input(index)?;
+        match loaded.copy_of_own(&input)? {
+            Some(copy) => loaded.method.set_input(index, with_data(&input, &copy)?)?,
+            None => loaded.method.set_input(index, input)?,
         }
-        Ok(loaded.method.set_input(index, input)?)
+        Ok(())
     })
 }
 

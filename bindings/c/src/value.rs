@@ -157,27 +157,24 @@ impl EdgepackTensor {
     }
 
     /// As a view, if all of it makes sense.
-    fn view(&self, what: &str) -> Result<TensorView<'_>, Failure> {
+    fn view(&self) -> Result<TensorView<'_>, Failure> {
         let dtype = i8::try_from(self.dtype).map(ScalarType).ok().filter(|dtype| dtype.is_valid());
-        let dtype = dtype.ok_or_else(|| Failure::argument(format!("{what}: {} is no element type", self.dtype)))?;
+        let dtype = dtype.ok_or_else(|| Failure::argument(format!("{} is no element type", self.dtype)))?;
         if self.rank > MAX_RANK {
-            return Err(Failure::argument(format!(
-                "{what}: {} dimensions, at most {MAX_RANK} are possible",
-                self.rank
-            )));
+            return Err(Failure::argument(format!("{} dimensions, at most {MAX_RANK} are possible", self.rank)));
         }
-        let sizes = self.sizes.slice(self.rank, &format!("{what}: sizes"))?;
+        let sizes = self.sizes.slice(self.rank, "sizes")?;
         let layout = match self.dim_order.is_null() {
             true => TensorLayout::contiguous(dtype, sizes),
-            false => TensorLayout::new(dtype, sizes, self.dim_order.slice(self.rank, &format!("{what}: dim_order"))?),
+            false => TensorLayout::new(dtype, sizes, self.dim_order.slice(self.rank, "dim_order")?),
         };
-        let layout = layout.map_err(|error| Failure::argument(format!("{what}: {error}")))?;
+        let layout = layout.map_err(|error| Failure::argument(error.to_string()))?;
         if layout.byte_len() != self.len {
-            let message = format!("{what}: {layout} has {} bytes, len is {}", layout.byte_len(), self.len);
+            let message = format!("{layout} has {} bytes, len is {}", layout.byte_len(), self.len);
             return Err(Failure::argument(message));
         }
-        let data = self.data.bytes(self.len, &format!("{what}: data"))?;
-        TensorView::new(layout, data).map_err(|error| Failure::argument(format!("{what}: {error}")))
+        let data = self.data.bytes(self.len, "data")?;
+        TensorView::new(layout, data).map_err(|error| Failure::argument(error.to_string()))
     }
 }
 
@@ -223,22 +220,22 @@ impl EdgepackValue {
 
     /// As an input of a method.
     pub(crate) fn input(&self, index: usize) -> Result<Input<'_>, Failure> {
-        let what = || format!("input {index}");
         let input = match self.kind {
             kind if kind == EdgepackKind::None as u32 => Ok(Input::Null),
             kind if kind == EdgepackKind::Int as u32 => Ok(Input::Int(self.integer)),
             kind if kind == EdgepackKind::Bool as u32 => match self.integer {
                 0 | 1 => Ok(Input::Bool(self.integer == 1)),
-                other => Err(Failure::argument(format!("{}: a truth value is 0 or 1, not {other}", what()))),
+                other => Err(Failure::argument(format!("a truth value is 0 or 1, not {other}"))),
             },
             kind if kind == EdgepackKind::Double as u32 => Ok(Input::Double(self.number)),
-            kind if kind == EdgepackKind::Text as u32 => {
-                self.text.data.text_of(self.text.len, &format!("{}: text", what())).map(Input::Text)
-            }
-            kind if kind == EdgepackKind::Tensor as u32 => self.tensor.view(&what()).map(Input::Tensor),
-            other => Err(Failure::argument(format!("{}: {other} is no kind of input", what()))),
+            kind if kind == EdgepackKind::Text as u32 => self.text.data.text_of(self.text.len, "text").map(Input::Text),
+            kind if kind == EdgepackKind::Tensor as u32 => self.tensor.view().map(Input::Tensor),
+            other => Err(Failure::argument(format!("{other} is no kind of input"))),
         };
-        input.map_err(|failure| failure.at(format!("inputs[{index}]")))
+        input.map_err(|failure| {
+            let message = format!("input {index}: {}", failure.message);
+            Failure { message, ..failure }.at(format!("inputs[{index}]"))
+        })
     }
 
     /// An output of a method, which has to live as long; `text` holds a text of it with a zero byte.
