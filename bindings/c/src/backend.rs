@@ -87,7 +87,7 @@ pub(crate) struct Checked {
 
 impl Backend {
     /// Looks at a backend; nothing is taken over.
-    pub fn new(backend: &EdgepackBackend) -> Result<Checked, Failure> {
+    pub fn checked(backend: &EdgepackBackend) -> Result<Checked, Failure> {
         let id = backend.id.text("the backend's id")?.to_owned();
         let missing = |what: &str| Failure::argument(format!("{id}: {what} is null"));
         let functions = Functions {

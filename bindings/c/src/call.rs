@@ -212,7 +212,9 @@ mod tests {
     fn codes_of_callbacks_are_errors_with_their_reason() {
         let failed = |code, reason: Option<&'static str>| {
             let failed = with(View::Init(&mut init()), |id| {
-                reason.map(|reason| give_reason(id, reason).unwrap());
+                if let Some(reason) = reason {
+                    give_reason(id, reason).unwrap();
+                }
                 code
             });
             failed.unwrap_err()

@@ -216,7 +216,7 @@ pub extern "C" fn edgepack_data_layout(
 pub extern "C" fn edgepack_data_read(
     data: EdgepackData,
     index: usize,
-    into: Out<c_void>,
+    mut into: Out<c_void>,
     len: usize,
     error: Out<EdgepackError>,
 ) -> EdgepackCode {

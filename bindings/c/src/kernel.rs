@@ -64,7 +64,7 @@ pub(crate) struct Checked {
 
 impl Kernel {
     /// Looks at an operator; nothing is taken over.
-    pub fn new(kernel: &EdgepackKernel) -> Result<Checked, Failure> {
+    pub fn checked(kernel: &EdgepackKernel) -> Result<Checked, Failure> {
         let text = kernel.schema.text("the schema")?;
         let at = text.find('(').ok_or_else(|| Failure::argument(format!("the schema has no arguments: {text}")))?;
         let (name, schema) = text.split_at(at);

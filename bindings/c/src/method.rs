@@ -289,7 +289,7 @@ pub extern "C" fn edgepack_method_output(
 pub extern "C" fn edgepack_method_copy_output(
     method: EdgepackMethod,
     index: usize,
-    data: Out<c_void>,
+    mut data: Out<c_void>,
     len: usize,
     error: Out<EdgepackError>,
 ) -> EdgepackCode {

@@ -176,7 +176,7 @@ pub extern "C" fn edgepack_options_add_kernel(
     entry::call(error, || {
         let kernel = kernel.one("kernel")?;
         let object = get(options)?;
-        let ours = Kernel::new(kernel)?;
+        let ours = Kernel::checked(kernel)?;
         object.change(|registry, _| *registry = take(registry).with(ours.hold()));
         Ok(())
     })
@@ -196,7 +196,7 @@ pub extern "C" fn edgepack_options_add_backend(
     entry::call(error, || {
         let backend = backend.one("backend")?;
         let object = get(options)?;
-        let ours = Backend::new(backend)?;
+        let ours = Backend::checked(backend)?;
         object.change(|_, options| options.backends = take(&mut options.backends).with(ours.hold()));
         Ok(())
     })

@@ -220,7 +220,7 @@ impl<T> Out<T> {
 
 impl Out<c_void> {
     /// Room for so many bytes, zeroed before it is lent out.
-    pub(crate) fn bytes(&self, count: usize, what: &str) -> Result<&mut [u8], Failure> {
+    pub(crate) fn bytes(&mut self, count: usize, what: &str) -> Result<&mut [u8], Failure> {
         check(self.0, count, 1, 1, what)?;
         if count == 0 {
             return Ok(&mut []);
