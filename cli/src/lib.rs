@@ -15,6 +15,7 @@ mod file;
 mod findings;
 pub mod formats;
 mod html;
+mod in_memory;
 pub mod inputs;
 pub mod interchange;
 pub mod interrupt;
@@ -54,6 +55,7 @@ use crate::commands::{
     extract, inspect, join, list, lower, man, merge, mutate, ops, parse, patch, print, profile as profile_method,
     run as run_once, shrink, size, smith, split, verify, view as view_graph,
 };
+pub use crate::in_memory::MemoryFiles;
 use crate::options::{Color, JsonForm};
 use crate::progress::Progress;
 use crate::session::{Session, Streams};
@@ -94,7 +96,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
     let mixed = io.terminal && cli.common.json == Some(JsonForm::Lines);
     let progress = Progress::new(io.progress && !mixed, err.has_color());
     let streams = Streams { out, err, stdin: io.stdin, terminal: io.terminal, progress };
-    let mut session = Session::new(cli.common, cli.command.name(), payloads, streams);
+    let mut session = Session::new(cli.common, cli.command.name(), payloads, streams, io.files);
     session.helper = io.helper;
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),

@@ -12,12 +12,15 @@ use edgepack::builder::write_file::{self, Batch, Conflict};
 use edgepack_format::finding::Findings;
 
 use crate::file::name_of;
+use crate::in_memory::{MemoryFiles, Pending};
 use crate::remote::remote;
 use crate::status::Failure;
 
 /// Files read so far, and files that wait to replace others.
 pub struct Outputs {
     batch: Batch,
+    /// Files in memory, where the command is about those.
+    memory: Option<Pending>,
     force: bool,
 }
 
@@ -46,9 +49,10 @@ pub fn is_stream(path: &Path) -> bool {
 }
 
 impl Outputs {
-    /// Nothing read, nothing written.
-    pub fn new(force: bool) -> Outputs {
-        Outputs { batch: if force { Batch::forced() } else { Batch::default() }, force }
+    /// Nothing read, nothing written; files go into memory if it has some.
+    pub fn new(force: bool, memory: Option<MemoryFiles>) -> Outputs {
+        let batch = if force { Batch::forced() } else { Batch::default() };
+        Outputs { batch, memory: memory.map(|files| Pending::new(files, force)), force }
     }
 
     /// The files that wait, for what writes several by itself.
@@ -60,6 +64,7 @@ impl Outputs {
     pub fn reads(&mut self, path: &Path) {
         match path.as_os_str() == "-" {
             true => self.reads_standard_input(),
+            false if self.memory.is_some() => {}
             false => self.batch.reads(path),
         }
     }
@@ -87,6 +92,11 @@ impl Outputs {
         if remote(path).is_some() {
             return Err(Failure::usage(format!("{}: nothing is written to servers", name_of(path))));
         }
+        if let Some(memory) = &mut self.memory {
+            let mut written = Vec::new();
+            content(&mut written)?;
+            return memory.add(path, written);
+        }
         let staged = self.batch.write(path, |out| content(out).map_err(Unwritten::Content));
         staged.map_err(|error| match error {
             Unwritten::Content(failure) => failure,
@@ -96,6 +106,9 @@ impl Outputs {
 
     /// Puts all files in their places.
     pub fn commit(&mut self) -> Result<(), Failure> {
+        if let Some(memory) = &mut self.memory {
+            memory.commit();
+        }
         self.batch.commit().map_err(|error| Failure::unreadable(format!("cannot write {error}")))
     }
 

@@ -11,6 +11,7 @@ use edgepack_loader::Source;
 use serde::Serialize;
 
 use crate::file::{self, File};
+use crate::in_memory::MemoryFiles;
 use crate::options::{Common, JsonForm};
 use crate::outputs::{Outputs, is_stdout};
 use crate::progress::{Progress, Work};
@@ -54,6 +55,7 @@ pub struct Session {
     pub progress: Progress,
     /// Program that runs the code of packages.
     pub helper: Option<PathBuf>,
+    files: Option<MemoryFiles>,
     form: JsonForm,
     /// Documents of an array that were printed; `None` if there is no array.
     listed: Option<usize>,
@@ -112,10 +114,16 @@ fn read_twice() -> Failure {
 }
 
 impl Session {
-    /// A session of a command.
-    pub fn new(common: Common, command: &'static str, payloads: Payloads, streams: Streams) -> Session {
+    /// A session of a command, on these files if they are given.
+    pub fn new(
+        common: Common,
+        command: &'static str,
+        payloads: Payloads,
+        streams: Streams,
+        files: Option<MemoryFiles>,
+    ) -> Session {
         let Streams { out, err, stdin, terminal, progress } = streams;
-        let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force));
+        let (limits, outputs) = (common.limits.limits(), Outputs::new(common.force, files.clone()));
         let map = common.maps_files();
         let (json, form) = (common.json.is_some(), common.json.unwrap_or(JsonForm::Document));
         Session {
@@ -128,6 +136,7 @@ impl Session {
             limits,
             payloads,
             outputs,
+            files,
             helper: None,
             command,
             stdin,
@@ -145,9 +154,20 @@ impl Session {
             return File::of(file::name_of(path), self.elsewhere(name)?, &self.limits);
         }
         self.reads(path)?;
+        if let Some(source) = self.in_memory(path)? {
+            return File::of(file::name_of(path), source, &self.limits);
+        }
         self.recover(path)?;
         let _reading = self.reading(path);
         file::open(path, &mut self.stdin, &self.limits, self.map)
+    }
+
+    /// Finds a file in memory; `None` if the command is not about such files.
+    fn in_memory(&self, path: &Path) -> Result<Option<Arc<dyn Source>>, Failure> {
+        match &self.files {
+            Some(files) if !file::is_stdin(path) => files.open(path).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Makes a file as it was if a change of it in place was interrupted.
@@ -167,7 +187,10 @@ impl Session {
             None => {
                 self.reads(path)?;
                 let _reading = self.reading(path);
-                file::source(path, &mut self.stdin, &self.limits)?
+                match self.in_memory(path)? {
+                    Some(source) => source,
+                    None => file::source(path, &mut self.stdin, &self.limits)?,
+                }
             }
         };
         match source.len() {
@@ -183,6 +206,9 @@ impl Session {
             return file::read_all(&*source, &self.limits).map_err(|failure| failure.about(&file::name_of(path)));
         }
         self.reads(path)?;
+        if let Some(source) = self.in_memory(path)? {
+            return file::read_all(&*source, &self.limits).map_err(|failure| failure.about(&file::name_of(path)));
+        }
         let _reading = self.reading(path);
         file::read(path, &mut self.stdin, &self.limits)
     }

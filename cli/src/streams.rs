@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use anstream::AutoStream;
 use anstream::adapter::StripBytes;
 
+use crate::in_memory::MemoryFiles;
+
 use crate::options::Color;
 
 /// The streams of one invocation.
@@ -25,6 +27,8 @@ pub struct Io {
     /// Program that runs the code of packages in a process of its own when it is started with [`HELPER`]; without one that
     /// code runs in this process only.
     pub helper: Option<PathBuf>,
+    /// Files that names on the command line stand for, instead of those of the system.
+    pub files: Option<MemoryFiles>,
 }
 
 /// First argument of the program that runs the code of packages.
@@ -43,6 +47,7 @@ impl Io {
             // Looks at NO_COLOR, CLICOLOR, TERM and at whether the stream is a terminal.
             color: (colored(AutoStream::choice(&io::stdout())), colored(AutoStream::choice(&io::stderr()))),
             helper: None,
+            files: None,
         }
     }
 }

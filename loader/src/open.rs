@@ -121,6 +121,20 @@ mod tests {
         }
     }
 
+    /// A header that says that there is nothing is read, so that verifying finds that out.
+    #[test]
+    fn a_head_is_never_shorter_than_its_header() {
+        for size in [0, 7, 63] {
+            let mut bytes = vec![0; 100];
+            bytes.splice(4..12, *b"ET12eh00");
+            bytes[12] = 24;
+            bytes[16] = size;
+            assert_eq!(detected(&bytes).len, HEAD_LEN as u64);
+            let error = crate::Program::from_bytes(bytes).err().unwrap().to_string();
+            assert!(error.contains("PTE-H04"), "{error}");
+        }
+    }
+
     #[test]
     fn a_program_without_header_is_all_head() {
         let mut bytes = vec![0; 100];

@@ -54,6 +54,9 @@ pub enum Error {
     /// The library cannot be loaded.
     #[error("cannot load the compiled code: {0}")]
     Load(#[from] libloading::Error),
+    /// The platform has no shared libraries.
+    #[error("cannot load {}: this platform loads no code", .0.display())]
+    NoLibraries(PathBuf),
     /// A symbol that is needed is not there.
     #[error("the code has no function {0}")]
     Symbol(String),

@@ -7,15 +7,22 @@ use std::sync::Arc;
 
 use edgepack_executor::mlf::{Call, Function, FunctionError, FunctionTable, Signature};
 use edgepack_loader::mlf::LibraryModule;
+#[cfg(any(unix, windows))]
+use libloading::Library;
 
 use crate::abi::{Frame, Packed, TensorArg};
 use crate::compile::{self, Options};
 use crate::error::Error;
 
+/// A shared library where there are none: there never is a value of it.
+#[cfg(not(any(unix, windows)))]
+#[derive(Debug)]
+enum Library {}
+
 /// A compiled module. It stays loaded while any function of it lives.
 #[derive(Clone, Debug)]
 pub struct NativeLibrary {
-    library: Arc<libloading::Library>,
+    library: Arc<Library>,
 }
 
 impl NativeLibrary {
@@ -27,11 +34,18 @@ impl NativeLibrary {
     }
 
     /// Loads a library that [`compile::library`] made.
+    #[cfg(any(unix, windows))]
     pub(crate) fn load(path: &Path) -> Result<NativeLibrary, Error> {
         // SAFETY: loading runs whatever the package's code does at load. The caller of `allow_native_code` agreed to
         // run that code; `compile::library` answers no path without it.
-        let library = unsafe { libloading::Library::new(path)? };
+        let library = unsafe { Library::new(path)? };
         Ok(NativeLibrary { library: Arc::new(library) })
+    }
+
+    /// Fails: this platform loads no code.
+    #[cfg(not(any(unix, windows)))]
+    pub(crate) fn load(path: &Path) -> Result<NativeLibrary, Error> {
+        Err(Error::NoLibraries(path.to_owned()))
     }
 
     /// Sets the number of tasks of parallel loops that leave it open.
@@ -62,7 +76,15 @@ impl NativeLibrary {
     /// `F` is the type of the function of this name.
     pub(crate) unsafe fn symbol<F: Copy>(&self, name: &str) -> Option<F> {
         // SAFETY: by the caller.
-        unsafe { self.library.get::<F>(name).ok().map(|symbol| *symbol) }
+        #[cfg(any(unix, windows))]
+        unsafe {
+            self.library.get::<F>(name).ok().map(|symbol| *symbol)
+        }
+        #[cfg(not(any(unix, windows)))]
+        {
+            let _ = name;
+            match *self.library {}
+        }
     }
 
     /// Returns whether there is such a symbol.

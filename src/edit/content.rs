@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::room;
-use edgepack_loader::{FileSource, MemorySource, Source};
+use edgepack_loader::{Bytes, FileSource, MemorySource, Source};
 
 use super::error::Error;
 
@@ -152,6 +152,16 @@ impl Content {
         let mut bytes = room::with_room(len).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
         self.write_to(&mut bytes)?;
         Ok(Cow::Owned(bytes))
+    }
+
+    /// Returns a handle to all bytes, which stays when this goes: borrowed from the source where it can, read otherwise.
+    pub fn held(&self) -> io::Result<Bytes> {
+        if let [Part::Source(source, range)] = self.parts.as_slice()
+            && let Some(bytes) = Bytes::lent(source.clone(), range.clone())
+        {
+            return Ok(bytes);
+        }
+        Ok(self.read()?.into_owned().into())
     }
 
     /// Returns whether the bytes are equal. Two references to one place are, without a comparison.
@@ -303,6 +313,19 @@ mod tests {
         assert_eq!(*replaced.read().unwrap(), [1, 2, 9, 9, 4, 5]);
         assert!(content.replaced(5, vec![9, 9].into()).is_none());
         assert!(content.replaced(u64::MAX, vec![9].into()).is_none());
+    }
+
+    #[test]
+    fn handles_borrow_where_a_source_can() {
+        let source: Arc<dyn Source> = Arc::new(MemorySource::new(vec![1, 2, 3, 4]));
+        let content = Content::of(source, 1..3).unwrap();
+        let handle = content.held().unwrap();
+        assert!(!handle.is_heap());
+        drop(content);
+        assert_eq!(*handle, [2, 3]);
+        let copy = joined().held().unwrap();
+        assert!(copy.is_heap());
+        assert_eq!(*copy, [1, 2, 3, 0, 4, 5]);
     }
 
     #[test]

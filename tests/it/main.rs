@@ -44,6 +44,7 @@ mod structure;
 mod text;
 mod unsafe_code;
 mod view;
+mod workflows;
 mod xnnpack;
 mod xnnpack_commands;
 mod xnnpack_hostile;

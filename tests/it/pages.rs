@@ -74,7 +74,8 @@ fn absent(root: &Path, cell: &str) -> Vec<String> {
             within = all.iter().map(|path| read(path)).collect();
             root.join(name).exists()
         } else {
-            within.contains(&format!("fn {name}(")) || within.contains(&format!("\n  {name}:\n"))
+            let forms = [format!("fn {name}("), format!("def {name}("), format!("\n  {name}:\n")];
+            forms.iter().any(|form| within.contains(form))
         };
         if !exists {
             lost.push(name.to_owned());
@@ -152,7 +153,9 @@ fn paths_on_pages_exist() {
         let text: String = read(&page).split("```").step_by(2).collect();
         for name in names(&text).filter(|name| name.contains('/') && !name.contains([' ', ':', '(', '…'])) {
             // What is made by running something is not there in a checkout.
-            let is_made = ["target/", "fuzz/artifacts", "fuzz/corpus"].iter().any(|made| name.starts_with(made));
+            let is_made = ["target/", "fuzz/artifacts", "fuzz/corpus", "bindings/wasm/dist"]
+                .iter()
+                .any(|made| name.starts_with(made));
             if is_made || !folders.contains(name.split('/').next().unwrap_or_default()) {
                 continue;
             }

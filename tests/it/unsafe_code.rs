@@ -37,6 +37,7 @@ fn unsafe_stands_only_where_it_is_expected() {
         "llm/src",
         "smith",
         "cli/src",
+        "bindings/c/src",
     ] {
         let mut files = Vec::new();
         sources(&root.join(folder), &mut files);

@@ -79,6 +79,7 @@ fn ran(stdin: Vec<u8>, terminal: bool, run: impl FnOnce(Io) -> Status) -> Ran {
         terminal,
         color: (false, false),
         helper: None,
+        files: None,
     };
     let status = run(io).code();
     let stdout = stdout.0.borrow().clone();

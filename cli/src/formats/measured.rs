@@ -1,10 +1,11 @@
 //! Times and memory of opening, loading and running.
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use edgepack_executor::MemoryBytes;
 use serde::{Serialize, Serializer};
+use web_time::Instant;
 
 use crate::formats::roofline::Roofline;
 use crate::profile::{Spread, nanos};

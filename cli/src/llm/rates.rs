@@ -1,12 +1,13 @@
 //! Tokens per second of a model: prompts of several lengths, and single tokens behind them.
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use edgepack_llm::error::Error;
 use edgepack_llm::model::Model;
 use edgepack_llm::session;
 use serde::Serialize;
+use web_time::Instant;
 
 use crate::formats::Memory;
 use crate::status::Failure;

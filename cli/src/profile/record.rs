@@ -5,7 +5,7 @@
 //! instruction that wrote them. Ticks are nanoseconds.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use edgepack::builder::BuildError;
 use edgepack::builder::trace::{DelegatePlace, Trace, TraceBuilder, TracePlace, TraceValue};
@@ -13,6 +13,7 @@ use edgepack_executor::observer::{Event, Observer, Results};
 use edgepack_executor::tensor::TensorRef;
 use edgepack_executor::{Output, Outputs};
 use edgepack_format::tensor::{LayoutError, TensorLayout, TensorView};
+use web_time::Instant;
 
 use super::spread::nanos;
 use crate::spelling::short;

@@ -6,9 +6,8 @@
 //! Invariant: between two looks at the clock there are one instruction and the noting of a time, nothing else. All that is
 //! noted once is noted in the first run that an instruction is seen in, and the clock is read again behind it.
 
-use std::time::Instant;
-
 use edgepack_executor::observer::{Event, Observer, Results};
+use web_time::Instant;
 
 use super::bounds::check_times;
 use super::record::Recorder;

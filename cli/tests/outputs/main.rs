@@ -6,6 +6,7 @@ mod conflicts;
 mod every_command;
 mod examples;
 mod explorer;
+mod in_memory;
 mod mapped;
 mod native_code;
 mod pages;

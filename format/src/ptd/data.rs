@@ -9,7 +9,7 @@ use core::ops::Range;
 
 use super::{BlobEntry, DataSegment, FlatData, FlatTensor, Generation, LegacyFlatTensor, NamedData, TensorMetadata};
 use crate::extent::FileExtent;
-use crate::header::DataHeader;
+use crate::header::{DataHeader, HEAD_LEN};
 use crate::row::{Rows, Scalars};
 use crate::scalar::ScalarType;
 use crate::tensor::{LayoutError, MAX_RANK, TensorLayout};
@@ -39,7 +39,7 @@ impl Accept {
 /// these. A head of [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
 pub fn data_len(head: &[u8], extent: FileExtent) -> u64 {
     match DataHeader::read(head).ok().and_then(|header| header.region_end()) {
-        Some(end) => end.min(extent.len),
+        Some(end) => end.max(HEAD_LEN as u64).min(extent.len),
         None => extent.len,
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{ExecutionPlan, Program};
-use crate::header::ProgramHeader;
+use crate::header::{HEAD_LEN, ProgramHeader};
 use crate::row::{Rows, Table};
 use crate::wire;
 
@@ -16,7 +16,8 @@ pub const IDENTIFIER: [u8; 4] = *b"ET12";
 /// least these. A head of [`HEAD_LEN`](crate::header::HEAD_LEN) bytes is enough to tell.
 pub fn program_len(head: &[u8], extent: FileExtent) -> u64 {
     match ProgramHeader::read(head) {
-        Ok(header) => header.program_size.min(extent.len),
+        // A header that announces less than itself is looked at, too: that is what is wrong with it.
+        Ok(header) => header.program_size.max(HEAD_LEN as u64).min(extent.len),
         Err(_) => extent.len,
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use edgepack_fuzz::Body;
-use edgepack_smith::{Rng, dictionary, mutate, shrink};
+use edgepack_smith::{Rng, mutate, shrink};
 
 use crate::guard::{self, Failure};
 
@@ -75,8 +75,7 @@ struct Engine {
 
 impl Engine {
     fn new(body: &'static Body, seeds: Vec<Vec<u8>>, seed: u64) -> Self {
-        let dictionary = dictionary::read(body.dictionary);
-        Engine { body, seeds, dictionary, rng: Rng::new(seed), current: Vec::new() }
+        Engine { body, seeds, dictionary: body.words(), rng: Rng::new(seed), current: Vec::new() }
     }
 
     fn next(&mut self) -> Vec<u8> {

@@ -8,6 +8,9 @@
 pub mod apart;
 pub mod archives;
 pub mod bodies;
+#[cfg(test)]
+mod dictionaries;
+pub mod export;
 mod generated;
 pub mod official;
 pub mod seeds;
@@ -21,7 +24,9 @@ use edgepack_smith::Rng;
 #[macro_export]
 macro_rules! target {
     ($name:ident) => {
-        ::libfuzzer_sys::fuzz_target!(|input: &[u8]| $crate::run(stringify!($name), input));
+        ::libfuzzer_sys::fuzz_target!(init: $crate::export::if_asked(stringify!($name)), |input: &[u8]| {
+            $crate::run(stringify!($name), input)
+        });
 
         ::libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
             match $crate::mutated(stringify!($name), &data[..size], max_size, seed) {

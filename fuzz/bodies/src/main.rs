@@ -13,7 +13,7 @@ use std::time::Duration;
 use campaign::Budget;
 use edgepack_builder::write_file::replace;
 use edgepack_fuzz::bodies::{Reached, generated, kernel_seeds, reach};
-use edgepack_fuzz::{BODIES, Body, body, seeds};
+use edgepack_fuzz::{BODIES, Body, body, export, seeds};
 use edgepack_smith::{Rng, mutate};
 
 const USAGE: &str = "usage: edgepack-fuzz list
@@ -21,6 +21,7 @@ const USAGE: &str = "usage: edgepack-fuzz list
        edgepack-fuzz run BODY [--executions N] [--seconds N] [--seed S] [--case-seconds N] [--from FOLDER]
        edgepack-fuzz replay BODY FILE…
        edgepack-fuzz minimise BODY FILE
+       edgepack-fuzz seeds FOLDER [BODY…]
        edgepack-fuzz assemble INPUT OUT.pte
        edgepack-fuzz reach [--executions N] [--seed S]";
 
@@ -70,6 +71,11 @@ fn command(words: &[&str]) -> Option<std::io::Result<bool>> {
         }
         ["replay", name, files @ ..] if !files.is_empty() => replay(body(name)?, files),
         ["minimise", name, file] => minimise(body(name)?, file),
+        ["seeds", folder, names @ ..] => {
+            let named: Vec<&Body> = names.iter().map(|name| body(name)).collect::<Option<_>>()?;
+            let bodies = if named.is_empty() { BODIES.iter().collect() } else { named };
+            bodies.iter().try_for_each(|body| export::write(body, Path::new(folder))).map(|()| true)
+        }
         ["assemble", input, out] => std::fs::read(input)
             .and_then(|input| replace(out, |file| file.write_all(&generated(&input).bytes)))
             .map(|()| true),

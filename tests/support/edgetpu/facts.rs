@@ -35,6 +35,7 @@ fn run(args: &[&OsStr]) -> (Vec<u8>, String) {
         terminal: false,
         color: (false, false),
         helper: None,
+        files: None,
     };
     let args = std::iter::once("edgepack".into()).chain(args.iter().map(|arg| arg.to_os_string()));
     edgepack_cli::run(args, io);

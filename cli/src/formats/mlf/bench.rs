@@ -1,8 +1,9 @@
 //! Times of a module: opening, compiling or finding the code, and runs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use edgepack_executor::MemoryBytes;
+use web_time::Instant;
 
 use super::library::{label, module, open};
 use super::run::read_inputs;

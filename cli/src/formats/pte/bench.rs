@@ -1,10 +1,9 @@
 //! Times of a method.
 
-use std::time::Instant;
-
 use edgepack_compute::threads;
 use edgepack_executor::{Input, Method};
 use edgepack_format::limits::Limits;
+use web_time::Instant;
 
 use super::inputs::{inputs as recorded, wanted};
 use super::open::{Opened, method, options};
@@ -33,6 +32,9 @@ pub fn bench(
     how: Execution<'_>,
     session: &mut Session,
 ) -> Result<Measured, Failure> {
+    if roofline && cfg!(target_family = "wasm") {
+        return Err(Failure::usage("--roofline times this machine with a clock that WebAssembly lacks"));
+    }
     let start = Instant::now();
     let opened = open(&session.limits)?.program;
     let open = start.elapsed();

@@ -1,11 +1,10 @@
 //! Profile of a method: watched runs, and what the file says about its instructions.
 
-use std::collections::HashMap;
-use std::time::Instant;
-
 use edgepack_executor::{Input, Method};
 use edgepack_format::pte::{Chain, ExecutionPlan, Frame};
 use edgepack_loader::Program;
+use std::collections::HashMap;
+use web_time::Instant;
 
 use super::handles::node_handles;
 use super::inputs::{inputs as recorded, wanted};

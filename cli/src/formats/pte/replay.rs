@@ -1,11 +1,10 @@
 //! Recorded runs of a program, replayed and compared.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::time::Instant;
-
 use edgepack_executor::{Input, LoadError, Method, Options, Registry};
 use edgepack_loader::{MethodMeta, Program};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use web_time::Instant;
 
 use super::inputs::inputs;
 use crate::cases::{Recorded, ReplayError, Replayed};

@@ -1,8 +1,7 @@
 //! One run of one method.
 
-use std::time::Instant;
-
 use edgepack_executor::{Input, Method};
+use web_time::Instant;
 
 use super::inputs::{inputs as recorded, wanted};
 use super::open::{Opened, method, options};

@@ -1,5 +1,6 @@
 //! The fuzz bodies: each holds one promise against any bytes, and panics if it is broken.
 
+mod body;
 mod build;
 mod compiled;
 mod data;
@@ -21,77 +22,18 @@ mod rows;
 mod schema;
 mod structs;
 
-use std::path::PathBuf;
-
 use edgepack_format::limits::Limits;
-use edgepack_format::operators::in_programs;
-use edgepack_format::row::TableDesc;
+use edgepack_smith::dictionary::{
+    ARCHIVE, BUNDLE, CHAT_TEMPLATE, COMPILED, DATA, ELEMENT_TYPES, FLATBUFFERS, LIBRARY, OPERATOR_SCHEMA, PAYLOAD,
+    PICKLE, PROGRAM, TOKENIZER, TRACE,
+};
+use edgepack_smith::mutate;
 
-use edgepack_smith::{Rng, dictionary, mutate};
+use crate::archives;
+use body::{no_edit, no_root, no_seeds};
 
-use crate::{archives, seeds};
-
+pub use body::Body;
 pub use execute::{Reached, execute, generated, kernel_seeds, kernels, reach, run};
-
-/// A body and how to feed it.
-pub struct Body {
-    /// Name of the body, its campaign, its findings and its libFuzzer target.
-    pub name: &'static str,
-    /// Promise that the body checks.
-    pub promise: &'static str,
-    /// Takes any bytes; panics if the promise does not hold for them.
-    pub run: fn(&[u8]),
-    /// Extensions of the corpus files it starts from.
-    pub extensions: &'static [&'static str],
-    /// Seeds that are not files.
-    pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Position of the flatbuffer of an input and its root table, for structure-aware mutation.
-    pub root: fn(&[u8]) -> Option<(usize, &'static TableDesc)>,
-    /// A mutation that knows more than places: of rows, or of the document of an archive. `None` if there is nothing to
-    /// change.
-    pub edit: fn(&[u8], &mut Rng) -> Option<Vec<u8>>,
-    /// Words worth trying, in the form libFuzzer reads.
-    pub dictionary: &'static str,
-}
-
-impl Body {
-    /// Files to start from and to replay: the corpus, the hostile files, and findings.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let mut files = seeds::corpus(self.extensions);
-        files.extend(seeds::findings(self.name));
-        files
-    }
-
-    /// A mutation that knows the format; `None` if there is none for this input.
-    pub fn mutated(&self, input: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
-        if rng.one_in(2)
-            && let Some(edited) = (self.edit)(input, rng)
-        {
-            return Some(edited);
-        }
-        let (root, desc) = (self.root)(input)?;
-        let mut input = input.to_vec();
-        mutate::mutate(&mut input, root, desc, rng).then_some(input)
-    }
-}
-
-use dictionary::{FLATBUFFERS, LIBRARY as LIBRARIES, OPERATOR_SCHEMA as SCHEMAS, PICKLE as PICKLES};
-
-fn no_seeds() -> Vec<Vec<u8>> {
-    Vec::new()
-}
-
-fn known_schemas() -> Vec<Vec<u8>> {
-    in_programs().map(|operator| operator.schema().as_bytes().to_vec()).collect()
-}
-
-fn no_root(_: &[u8]) -> Option<(usize, &'static TableDesc)> {
-    None
-}
-
-fn no_edit(_: &[u8], _: &mut Rng) -> Option<Vec<u8>> {
-    None
-}
 
 /// Every body.
 pub const BODIES: &[Body] = &[
@@ -103,7 +45,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM, DATA, BUNDLE, TRACE],
     },
     Body {
         name: "pte",
@@ -113,7 +55,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM],
     },
     Body {
         name: "run",
@@ -123,7 +65,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM],
     },
     Body {
         name: "kernels",
@@ -133,7 +75,7 @@ pub const BODIES: &[Body] = &[
         seeds: kernel_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "operators",
@@ -143,7 +85,7 @@ pub const BODIES: &[Body] = &[
         seeds: operators::operator_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "ptd",
@@ -153,7 +95,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, DATA],
     },
     Body {
         name: "flat_data",
@@ -163,7 +105,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, DATA],
     },
     Body {
         name: "bundle",
@@ -173,7 +115,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM, BUNDLE],
     },
     Body {
         name: "trace",
@@ -183,7 +125,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, TRACE],
     },
     Body {
         name: "package",
@@ -193,7 +135,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, COMPILED],
     },
     Body {
         name: "model",
@@ -203,7 +145,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, COMPILED],
     },
     Body {
         name: "early_wrapper",
@@ -213,7 +155,7 @@ pub const BODIES: &[Body] = &[
         seeds: compiled::early_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, COMPILED],
     },
     Body {
         name: "options",
@@ -223,7 +165,7 @@ pub const BODIES: &[Body] = &[
         seeds: compiled::option_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[FLATBUFFERS, COMPILED],
     },
     Body {
         name: "named_data",
@@ -233,7 +175,7 @@ pub const BODIES: &[Body] = &[
         seeds: structs::named_data_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "compile_specs",
@@ -243,7 +185,7 @@ pub const BODIES: &[Body] = &[
         seeds: structs::compile_spec_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "library",
@@ -253,7 +195,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: LIBRARIES,
+        dictionary: &[LIBRARY],
     },
     Body {
         name: "graph",
@@ -263,7 +205,7 @@ pub const BODIES: &[Body] = &[
         seeds: library::graph_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: LIBRARIES,
+        dictionary: &[LIBRARY],
     },
     Body {
         name: "params",
@@ -273,7 +215,7 @@ pub const BODIES: &[Body] = &[
         seeds: library::params_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: LIBRARIES,
+        dictionary: &[LIBRARY],
     },
     Body {
         name: "gzip",
@@ -283,7 +225,7 @@ pub const BODIES: &[Body] = &[
         seeds: packages::gzip_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[LIBRARY],
     },
     Body {
         name: "child_answers",
@@ -293,17 +235,17 @@ pub const BODIES: &[Body] = &[
         seeds: packages::answer_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "operator_schema",
         promise: "a schema parses or is refused at a place in it, and its calling convention is consistent",
         run: schema::schema,
         extensions: &[],
-        seeds: known_schemas,
+        seeds: schema::known_schemas,
         root: no_root,
         edit: no_edit,
-        dictionary: SCHEMAS,
+        dictionary: &[OPERATOR_SCHEMA],
     },
     Body {
         name: "differential",
@@ -313,7 +255,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM, DATA, BUNDLE, TRACE],
     },
     Body {
         name: "roundtrip",
@@ -323,7 +265,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM, DATA, BUNDLE, TRACE],
     },
     Body {
         name: "json",
@@ -333,7 +275,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM, DATA, BUNDLE, TRACE],
     },
     Body {
         name: "builder",
@@ -343,7 +285,7 @@ pub const BODIES: &[Body] = &[
         seeds: build::build_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "edit",
@@ -353,7 +295,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: mutate::root_of_file,
         edit: mutate::edit_program,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PROGRAM, BUNDLE, COMPILED],
     },
     Body {
         name: "text",
@@ -363,7 +305,7 @@ pub const BODIES: &[Body] = &[
         seeds: edit::texts,
         root: no_root,
         edit: no_edit,
-        dictionary: SCHEMAS,
+        dictionary: &[PROGRAM, OPERATOR_SCHEMA],
     },
     Body {
         name: "pt2",
@@ -373,7 +315,7 @@ pub const BODIES: &[Body] = &[
         seeds: no_seeds,
         root: no_root,
         edit: archives::edit,
-        dictionary: "",
+        dictionary: &[ARCHIVE, PICKLE],
     },
     Body {
         name: "pickle",
@@ -383,7 +325,7 @@ pub const BODIES: &[Body] = &[
         seeds: exported::pickles,
         root: no_root,
         edit: no_edit,
-        dictionary: PICKLES,
+        dictionary: &[PICKLE],
     },
     Body {
         name: "exir_text",
@@ -393,7 +335,7 @@ pub const BODIES: &[Body] = &[
         seeds: exported::texts,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[ELEMENT_TYPES],
     },
     Body {
         name: "xnnpack",
@@ -403,7 +345,7 @@ pub const BODIES: &[Body] = &[
         seeds: payload::payload_seeds,
         root: payload::payload_root,
         edit: no_edit,
-        dictionary: FLATBUFFERS,
+        dictionary: &[FLATBUFFERS, PAYLOAD],
     },
     Body {
         name: "xnnpack_run",
@@ -413,7 +355,7 @@ pub const BODIES: &[Body] = &[
         seeds: payload_run::payload_run_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "xnnpack_lower",
@@ -423,7 +365,7 @@ pub const BODIES: &[Body] = &[
         seeds: delegated::delegated_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "packed_entry",
@@ -433,7 +375,7 @@ pub const BODIES: &[Body] = &[
         seeds: packed::seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "tokenizer_json",
@@ -443,7 +385,7 @@ pub const BODIES: &[Body] = &[
         seeds: language::hugging_face_seeds,
         root: no_root,
         edit: language::edit_json,
-        dictionary: "",
+        dictionary: &[TOKENIZER],
     },
     Body {
         name: "tiktoken",
@@ -453,7 +395,7 @@ pub const BODIES: &[Body] = &[
         seeds: language::tiktoken_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "sentencepiece",
@@ -463,7 +405,7 @@ pub const BODIES: &[Body] = &[
         seeds: language::sentencepiece_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "llama2c",
@@ -473,7 +415,7 @@ pub const BODIES: &[Body] = &[
         seeds: language::llama2c_seeds,
         root: no_root,
         edit: no_edit,
-        dictionary: "",
+        dictionary: &[],
     },
     Body {
         name: "chat_template",
@@ -483,7 +425,7 @@ pub const BODIES: &[Body] = &[
         seeds: language::template_seeds,
         root: no_root,
         edit: language::edit_json,
-        dictionary: "",
+        dictionary: &[CHAT_TEMPLATE],
     },
 ];
 

@@ -1,6 +1,6 @@
 //! The parser of operator schemas.
 
-use edgepack_format::operators::{Schema, Trailing};
+use edgepack_format::operators::{Schema, Trailing, in_programs};
 
 /// See [`BODIES`](super::BODIES).
 pub fn schema(data: &[u8]) {
@@ -28,4 +28,9 @@ pub fn schema(data: &[u8]) {
         }
     }
     assert!(!schema.accepts(schema.stack_len(), 5));
+}
+
+/// Schemas of the operators that programs may hold.
+pub fn known_schemas() -> Vec<Vec<u8>> {
+    in_programs().map(|operator| operator.schema().as_bytes().to_vec()).collect()
 }

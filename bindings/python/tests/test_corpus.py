@@ -1,0 +1,58 @@
+"""Recorded runs of real programs, replayed through the wheel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import edgepack
+import recorded
+from conftest import CASES, CORPUS
+
+
+def cases() -> list[pytest.ParameterSet]:
+    folders = [("own", CORPUS)]
+    larger = os.environ.get("EDGEPACK_CORPUS")
+    if larger:
+        folders.append(("larger", Path(larger)))
+    found = []
+    for whose, folder in folders:
+        for kind in ("models", "ops", "ops_xnnpack", "opinfo", "llm"):
+            for program in sorted((folder / kind).glob("*.pte")):
+                if program.with_suffix(".safetensors").exists():
+                    found.append(pytest.param(whose, program, id=f"{whose}-{kind}-{program.stem}"))
+    assert len(found) > 100
+    return found
+
+
+@pytest.mark.parametrize(("whose", "path"), cases())
+def test_recorded_runs(whose: str, path: Path) -> None:
+    program = edgepack.Program.open(path)
+    loaded: dict[str, edgepack.Method] = {}
+    methods = program.methods
+    try:
+        for method, inputs, outputs in recorded.runs(path.with_suffix(".safetensors")):
+            if method not in loaded:
+                loaded[method] = program.method(method).load(data=recorded.data_files(path), threads=1)
+            run = loaded[method]
+            assert method in methods
+            given = [recorded.argument(inputs.get(index), wanted) for index, wanted in enumerate(run.inputs)]
+            have = run.run(*given)
+            assert len(have) == len(run.outputs)
+            for index, (output, about) in enumerate(zip(have, run.outputs)):
+                if about.kind == "str":
+                    assert isinstance(output, str)
+                else:
+                    recorded.check(output, outputs.get(index))
+    except edgepack.LoadError as error:
+        if not (error.missing_backends or error.missing_operators):
+            CASES[whose, "failed"] += 1
+            raise
+        CASES[whose, "skipped"] += 1
+        pytest.skip(str(error))
+    except BaseException:
+        CASES[whose, "failed"] += 1
+        raise
+    CASES[whose, "passed"] += 1
