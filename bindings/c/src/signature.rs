@@ -157,6 +157,12 @@ pub extern "C" fn edgepack_signature_counts(
     })
 }
 
+/// Writes one of the inputs or outputs; what it leads to lives as long as its signature.
+fn write_port(ports: &[Port], what: &str, index: usize, port: Out<EdgepackPort>) -> Result<(), Failure> {
+    let found = ports.get(index).ok_or_else(|| Failure::missing(what, index))?;
+    port.write(found.told(), "port")
+}
+
 /// Returns an input of the method by `port`.
 ///
 /// Ownership: what it leads to is the signature's, until it is closed. Threads: any, at any time.
@@ -167,11 +173,7 @@ pub extern "C" fn edgepack_signature_input(
     port: Out<EdgepackPort>,
     error: Out<EdgepackError>,
 ) -> EdgepackCode {
-    entry::call(error, || {
-        let object = get(signature)?;
-        let found = object.inputs.get(index).ok_or_else(|| Failure::missing("input", index))?;
-        port.write(found.told(), "port")
-    })
+    entry::call(error, || write_port(&get(signature)?.inputs, "input", index, port))
 }
 
 /// Returns an output of the method by `port`.
@@ -184,11 +186,7 @@ pub extern "C" fn edgepack_signature_output(
     port: Out<EdgepackPort>,
     error: Out<EdgepackError>,
 ) -> EdgepackCode {
-    entry::call(error, || {
-        let object = get(signature)?;
-        let found = object.outputs.get(index).ok_or_else(|| Failure::missing("output", index))?;
-        port.write(found.told(), "port")
-    })
+    entry::call(error, || write_port(&get(signature)?.outputs, "output", index, port))
 }
 
 /// Returns the name of the backend of a delegate by `id`.

@@ -84,9 +84,11 @@ def _look(given: Any) -> tuple[Any, str, str | None]:
             return _named(np.from_dlpack(given))
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             return None, "", f"cannot be read through DLPack: {error}"
-    if hasattr(given, "__array_interface__") or isinstance(given, memoryview) or _has_buffer(given):
+    has_buffer = _has_buffer(given)
+    if has_buffer or hasattr(given, "__array_interface__"):
         try:
-            return _named(np.asarray(given))
+            # Of bytes NumPy would make a text.
+            return _named(np.asarray(memoryview(given) if has_buffer else given))
         except (TypeError, ValueError) as error:
             return None, "", f"cannot be read as an array: {error}"
     return None, "", f"wants an array, got {type(given).__name__}"
