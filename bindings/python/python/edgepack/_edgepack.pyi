@@ -46,6 +46,7 @@ class ProgramMethod:
         optimize: bool = True,
         limits: str | None = None,
         pack_cache: str | PathLike[str] | None = None,
+        reference: bool = False,
     ) -> Method: ...
 
 class Method:
