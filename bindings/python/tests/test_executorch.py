@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 from pathlib import Path
@@ -29,6 +30,7 @@ def execute(path: Path, inputs: list) -> list:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        faulthandler.disable()
         os.close(reader)
         try:
             method = runtime.Runtime.get().load_program(str(path)).load_method("forward")

@@ -153,7 +153,7 @@ class Session:
         prompt: str | Sequence[Mapping[str, Any]],
         *,
         max_new_tokens: int | None = None,
-        stop: Sequence[str] = [],
+        stop: Sequence[str] = ...,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
