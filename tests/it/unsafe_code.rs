@@ -38,6 +38,7 @@ fn unsafe_stands_only_where_it_is_expected() {
         "smith",
         "cli/src",
         "bindings/c/src",
+        "bindings/python/src",
     ] {
         let mut files = Vec::new();
         sources(&root.join(folder), &mut files);

@@ -121,7 +121,13 @@ pub struct MethodBuilder {
 impl MethodBuilder {
     /// The next input, a tensor; with `dynamic` its sizes are upper bounds.
     #[pyo3(signature = (dtype, shape, *, dynamic = false))]
-    fn input<'py>(&self, py: Python<'py>, dtype: &str, shape: Vec<usize>, dynamic: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn input<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: &str,
+        shape: Vec<usize>,
+        dynamic: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         shielded(|| {
             let spec = TensorSpec::new(named(dtype)?, shape);
             let spec = if dynamic { spec.dynamic() } else { spec };
@@ -212,7 +218,9 @@ impl MethodBuilder {
 fn tensor(given: &Bound<'_, PyAny>) -> PyResult<TensorArg> {
     match given.cast::<Handle>() {
         Ok(handle) => Ok(handle.get().0),
-        Err(_) => Err(PyTypeError::new_err(format!("a value or constant of the builder is wanted, not {}", given.repr()?))),
+        Err(_) => {
+            Err(PyTypeError::new_err(format!("a value or constant of the builder is wanted, not {}", given.repr()?)))
+        }
     }
 }
 

@@ -319,9 +319,10 @@ impl Generation {
         let failed = |_| Problem::new("InternalError", "the text failed before");
         let mut state = self.state.lock_py_attached(py).map_err(failed)?;
         loop {
-            if state.thread.is_none() {
+            if state.made.is_some() {
                 return Ok(None);
             }
+            // After `close` the pieces that were made, and the end, are still to be read.
             let receiver = &mut state.receiver;
             match py.detach(move || receiver.recv_timeout(PATIENCE)) {
                 Ok(Event::Piece(piece)) => return Ok(Some(piece)),

@@ -177,8 +177,11 @@ impl ProgramMethod {
     /// Loads it: finds kernels for its operators, lays out its memory, packs its weights. `data` are the data files that it
     /// takes weights from: `DataFile` objects, or whatever those open. `threads` is the number of threads it computes with, as
     /// many as the machine has without it. Without `optimize` it runs instruction by instruction as it was exported.
-    /// `pack_cache` is a folder in which packed weights stay for the next load.
-    #[pyo3(signature = (*, data = None, threads = None, optimize = true, limits = None, pack_cache = None))]
+    /// `pack_cache` is a folder in which packed weights stay for the next load. With `reference` arithmetic follows the stock
+    /// kernels of ExecuTorch where PyTorch computes otherwise.
+    #[pyo3(signature = (*, data = None, threads = None, optimize = true, limits = None, pack_cache = None,
+        reference = false))]
+    #[expect(clippy::too_many_arguments, reason = "they are options by name")]
     fn load(
         &self,
         py: Python<'_>,
@@ -187,6 +190,7 @@ impl ProgramMethod {
         optimize: bool,
         limits: Option<&str>,
         pack_cache: Option<PathBuf>,
+        reference: bool,
     ) -> PyResult<Method> {
         shielded(|| {
             let mut options = Options {
@@ -204,7 +208,8 @@ impl ProgramMethod {
                 if let Some(folder) = pack_cache {
                     options = options.pack_cache(&folder).map_err(|error| Problem::new("AccessError", error))?;
                 }
-                Ok(handle.load(&kernels::registry(), &options)?)
+                let registry = if reference { kernels::reference_registry() } else { kernels::registry() };
+                Ok(handle.load(&registry, &options)?)
             })?;
             Ok(Method::new(method, self.meta.clone()))
         })

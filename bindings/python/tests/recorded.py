@@ -37,6 +37,13 @@ def read(path: Path) -> dict[str, Any]:
     return tensors
 
 
+def source(path: Path) -> str | None:
+    """Who computed the outputs: "executorch" or PyTorch."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    return json.loads(data[8 : 8 + length]).get("__metadata__", {}).get("source")
+
+
 def runs(path: Path) -> list[tuple[str, dict[int, Any], dict[int, Any]]]:
     """Runs of a file in order: method, inputs and outputs by number."""
     found: dict[tuple[str, int], tuple[dict[int, Any], dict[int, Any]]] = {}

@@ -32,10 +32,12 @@ def test_recorded_runs(whose: str, path: Path) -> None:
     program = edgepack.Program.open(path)
     loaded: dict[str, edgepack.Method] = {}
     methods = program.methods
+    reference = recorded.source(path.with_suffix(".safetensors")) == "executorch"
     try:
         for method, inputs, outputs in recorded.runs(path.with_suffix(".safetensors")):
             if method not in loaded:
-                loaded[method] = program.method(method).load(data=recorded.data_files(path), threads=1)
+                data = recorded.data_files(path)
+                loaded[method] = program.method(method).load(data=data, threads=1, reference=reference)
             run = loaded[method]
             assert method in methods
             given = [recorded.argument(inputs.get(index), wanted) for index, wanted in enumerate(run.inputs)]

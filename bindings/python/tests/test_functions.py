@@ -119,12 +119,14 @@ def test_recorded_data_files() -> None:
 
 
 def test_lower_makes_programs(tmp_path: Path) -> None:
-    archive = CORPUS / "lower" / "join.pt2"
+    archive = next(path for path in sorted((CORPUS / "lowering").glob("*.pt2")) if path.stem == "norms")
     program = edgepack.lower(archive)
     assert edgepack.verify(program) == []
     assert edgepack.Program.open(program).methods == ["forward"]
     two = edgepack.lower({"first": archive, "second": archive.read_bytes()}, plan="greedy", like_reference=True)
     assert edgepack.Program.open(two).methods == ["first", "second"]
+    with pytest.raises(edgepack.RunError, match="my::join"):
+        edgepack.lower(CORPUS / "lower" / "join.pt2")
     with pytest.raises(edgepack.Error):
         edgepack.lower(b"not an archive")
     with pytest.raises(edgepack.UsageError):

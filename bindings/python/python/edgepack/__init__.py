@@ -4,10 +4,11 @@ of TVM's Model Library Format, and what `torch.export` saved.
 A file is a path, bytes, or an object with `read`, here and everywhere in this package:
 
 >>> import edgepack
->>> edgepack.verify(b"not a program")
-Traceback (most recent call last):
-    ...
-edgepack._errors.AccessError: standard input: this is not a file of a known kind
+>>> try:
+...     edgepack.verify(bytes(100))
+... except edgepack.AccessError as error:
+...     print(type(error).__name__)
+AccessError
 """
 
 from __future__ import annotations
@@ -140,7 +141,9 @@ def names(file: Source) -> list[dict[str, Any]]:
 
 def explain(what: str) -> dict[str, Any]:
     """What a rule or an error code of ExecuTorch means, and what usually causes it."""
-    return _command.document(["explain", "--", what])
+    if what.startswith("-"):
+        raise UsageError(f"{what} is not a rule or an error code")
+    return _command.document(["explain", what])
 
 
 def diff(first: Source, second: Source, **options: Any) -> dict[str, Any]:

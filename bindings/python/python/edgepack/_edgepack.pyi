@@ -46,6 +46,7 @@ class ProgramMethod:
         optimize: bool = True,
         limits: str | None = None,
         pack_cache: str | PathLike[str] | None = None,
+        reference: bool = False,
     ) -> Method: ...
 
 class Method:
@@ -152,7 +153,7 @@ class Session:
         prompt: str | Sequence[Mapping[str, Any]],
         *,
         max_new_tokens: int | None = None,
-        stop: Sequence[str] = [],
+        stop: Sequence[str] = ...,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
