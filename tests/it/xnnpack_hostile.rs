@@ -180,8 +180,8 @@ fn in_memory(named: &NamedBytes) -> impl Iterator<Item = (String, Vec<u8>)> {
 }
 
 impl Changing {
-    fn new(named: &NamedBytes) -> Arc<Self> {
-        let first = in_memory(named).collect();
+    fn new(named: impl Iterator<Item = (String, Vec<u8>)>) -> Arc<Self> {
+        let first = named.collect();
         Arc::new(Changing { first, asked: AtomicUsize::new(0), seen: Mutex::default() })
     }
 }
@@ -249,7 +249,7 @@ fn named_data_are_asked_for_once_however_many_calls_there_are() {
     a.call_delegate(0, &[between, y]);
     a.outputs(&[y]);
 
-    let map = Changing::new(&payload.named);
+    let map = Changing::new(in_memory(&payload.named));
     let data: Vec<Arc<dyn NamedDataMap>> = vec![map.clone()];
     let mut method = load(&a, &Options { data, ..options() }).unwrap();
     assert_eq!(map.asked.load(Ordering::Relaxed), payload.named.len(), "{:?}", map.seen.lock());
@@ -280,7 +280,7 @@ fn refusal(scale: f32, scales: [f32; 2]) -> Option<String> {
     let payload = b.finish().unwrap();
 
     let scale: Vec<u8> = [0.02, scale, 0.02, 0.02].iter().flat_map(|scale: &f32| scale.to_le_bytes()).collect();
-    let map = Changing::new(&[(key.to_owned(), scale), (weights.to_owned(), vec![1; 16])]);
+    let map = Changing::new([(key.to_owned(), scale), (weights.to_owned(), vec![1; 16])].into_iter());
     let data: Vec<Arc<dyn NamedDataMap>> = vec![map];
     load(&one_call(&payload, &[rows()], rows()), &Options { data, ..options() }).err().map(|error| error.to_string())
 }
