@@ -50,7 +50,8 @@ fn every_place_has_the_same_bytes_and_scales() {
             assert_eq!(payload.identifier(), if is_bare { OLD_IDENTIFIER } else { IDENTIFIER });
             assert_eq!(built.named.is_empty(), storage != Storage::Named);
             assert_eq!(payload.order(), [1, 0]);
-            let find = |key: &str| built.named.iter().find(|(have, _)| have == key).and_then(|(_, data)| data.as_slice());
+            let find =
+                |key: &str| built.named.iter().find(|(have, _)| have == key).and_then(|(_, data)| data.as_slice());
             let constants = payload.constants(|key| Ok::<_, ()>(find(key))).unwrap();
             let weights = payload.value(2).unwrap();
             let index = weights.tensor().unwrap().constant_buffer_idx;
