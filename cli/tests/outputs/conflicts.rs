@@ -73,7 +73,7 @@ fn no_output_takes_the_place_of_an_input() {
             let ran = run(&folder, &args);
             let said = String::from_utf8_lossy(&ran.stderr).into_owned();
             status(&ran, 2, &args);
-            assert!(said.contains("--force") && said.contains("read as"), "{args:?}: {said}");
+            assert!(said.contains("--force") && said.contains("is the file that is read"), "{args:?}: {said}");
             assert!(folder.all() == before, "{args:?} changed a file");
         }
         fs::remove_file(folder.path("hard")).expect("the link");

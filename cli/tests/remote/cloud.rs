@@ -1,7 +1,6 @@
 //! Objects of cloud stores, from a server on this machine that looks at what the store would look at: the path, the
 //! credentials, the range. No store is asked.
 
-use std::io::Write as _;
 use std::process::Output;
 
 use super::commands::{edgepack, read};
