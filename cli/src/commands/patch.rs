@@ -161,7 +161,9 @@ fn read(name: &str, path: &Path, session: &mut Session) -> Result<TensorBuf, Fai
             let found = match tensors.iter().position(|(key, _)| key == name) {
                 None if tensors.len() == 1 => 0,
                 None => {
-                    let known: Vec<&str> = tensors.iter().map(|(key, _)| key.as_str()).take(5).collect();
+                    let mut known: Vec<&str> = tensors.iter().map(|(key, _)| key.as_str()).collect();
+                    known.sort_unstable();
+                    known.truncate(5);
                     let more = if tensors.len() > known.len() { ", …" } else { "" };
                     let known = known.join(", ");
                     return Err(about(Failure::usage(format!("there is no tensor {name:?}; there are {known}{more}"))));

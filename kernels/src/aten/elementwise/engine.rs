@@ -146,12 +146,7 @@ impl Elementwise {
         if converts || !self.never_divides_by_zero() {
             return Ok(None);
         }
-        let first = match self.spec.inputs[0] {
-            Input::Tensor(arg) => args.tensor(arg)?.meta.dtype,
-            _ => self.compute,
-        };
-        let width = |index| self.lane_type(index).size().unwrap_or(1);
-        Fixed::of(args, self.spec, |arg, scalar| self.bits_of(arg, scalar, first), width)
+        Fixed::of(args, self.spec, |index| self.lane_type(index).size().unwrap_or(1))
     }
 
     /// The operations behind the loop.
@@ -204,17 +199,9 @@ impl Elementwise {
 
     fn number(&self, cx: &KernelContext<'_>, arg: usize) -> Result<u128, KernelError> {
         let scalar = cx.scalar(arg)?;
-        let first = match self.spec.types {
-            Types::First => cx.meta(self.spec.inputs[0].arg())?.dtype,
-            _ => self.compute,
-        };
-        self.bits_of(arg, scalar, first)
-    }
-
-    /// The number of argument `arg` in the type to compute in, if it fits the type of the first operand where that counts.
-    fn bits_of(&self, arg: usize, scalar: Scalar, first: ScalarType) -> Result<u128, KernelError> {
         if self.spec.types == Types::First {
-            expect_fit(name(self.spec.schema, arg), scalar, first)?;
+            let dtype = cx.meta(self.spec.inputs[0].arg())?.dtype;
+            expect_fit(name(self.spec.schema, arg), scalar, dtype)?;
         }
         Ok(if self.compute.is_complex() {
             complex::bits(scalar, self.compute)
@@ -264,14 +251,16 @@ impl Elementwise {
 impl Run for Elementwise {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         let spec = self.spec;
+        if self.fixed.is_none() {
+            self.resize(cx)?;
+        }
+        let params = self.params(cx)?;
+        let mut constants = self.constants(cx)?;
         if let Some(fixed) = &self.fixed
-            && fixed.run(cx, spec, self.run, self.epilogue())?
+            && fixed.run(cx, spec, self.run, (&params, &constants), self.epilogue())?
         {
             return Ok(());
         }
-        self.resize(cx)?;
-        let params = self.params(cx)?;
-        let mut constants = self.constants(cx)?;
         let views = cx.views();
         let mut out = views.out(spec.out)?;
         let out_meta = out.meta();
