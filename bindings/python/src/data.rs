@@ -1,4 +1,4 @@
-//! What has a name in a file: weights of programs, entries of data files. Read when they are asked for.
+//! Data with names in a file: weights of programs, entries of data files. Read when they are asked for.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub fn view<'py>(py: Python<'py>, entry: Named) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// What a name stands for, without reading it: type, shape and size.
+/// Type, shape and size of what a name stands for, which is not read.
 pub fn describe<'py>(py: Python<'py>, entry: &Named) -> PyResult<Bound<'py, PyDict>> {
     let facts = PyDict::new(py);
     facts.set_item("dtype", entry.layout.as_ref().map(|layout| name_of(layout.scalar_type())))?;
@@ -95,7 +95,7 @@ impl DataFile {
         Ok(self.open.enter(py)?.get()?.entries.iter().map(|entry| entry.name.clone()).collect())
     }
 
-    /// What a name stands for, without reading it.
+    /// Description of what a name stands for, which is not read.
     fn describe<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
         let entry = find(&self.open.enter(py)?.get()?.entries, name)?.clone();
         describe(py, &entry)

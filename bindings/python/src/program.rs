@@ -89,7 +89,7 @@ impl Program {
         })
     }
 
-    /// What the program says about itself: values of constant methods, and settings.
+    /// Facts that the program states of itself: values of constant methods, and settings.
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         shielded(|| {
             let program = self.program(py)?;

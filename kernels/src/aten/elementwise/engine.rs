@@ -14,8 +14,8 @@ use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::fixed::Fixed;
-use super::spec::{Input, Spec, Types, name};
+use super::fixed::{BLOCK, Fixed};
+use super::spec::{Input, MAX_INPUTS, Spec, Types, name};
 use super::types::{self, Chosen};
 use crate::check::expect_same;
 use crate::convert::{converter, is_aligned};
@@ -28,12 +28,8 @@ use edgepack_compute::threads::{for_each_piece, pays};
 use edgepack_compute::transfer::Converter;
 use edgepack_compute::walk::{Cursor, Walk};
 
-/// Elements per block, and bytes of a block of the widest type.
-pub(super) const BLOCK: usize = 512;
+/// Bytes of a block of the widest type.
 const BLOCK_BYTES: usize = BLOCK * 16;
-
-/// The most operands of a loop.
-pub(super) const MAX_INPUTS: usize = 3;
 
 struct Elementwise {
     spec: &'static Spec,

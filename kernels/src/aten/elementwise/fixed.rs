@@ -8,9 +8,11 @@ use edgepack_compute::pointwise::{Lane, Loop, Params};
 use edgepack_compute::threads::for_each_piece;
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare};
 
-use super::engine::{BLOCK, MAX_INPUTS};
-use super::spec::{Input, Spec};
+use super::spec::{Input, MAX_INPUTS, Spec};
 use crate::convert::is_aligned;
+
+/// Elements per block.
+pub(super) const BLOCK: usize = 512;
 
 /// The operands of such a call: the bytes of an element of each tensor, and `None` in the place of a number.
 pub(super) struct Fixed([Option<usize>; MAX_INPUTS]);

@@ -2,6 +2,9 @@
 
 use edgepack_compute::pointwise::{Limit, Table};
 
+/// The most operands of a loop.
+pub const MAX_INPUTS: usize = 3;
+
 /// An operator that is applied element by element.
 pub struct Spec {
     /// Schema of its arguments.
