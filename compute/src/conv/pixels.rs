@@ -10,7 +10,7 @@ use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
 use crate::gemm::tiles::{load, store};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, HALF, Line, Vectors, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, Line, Vectors, WithFloats};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each};
 
@@ -192,7 +192,7 @@ impl Image<'_> {
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];
             }
-            add_products(floats, rows, weights, &mut sums);
+            floats.add_products(rows, weights, &mut sums);
             return sums;
         }
         if geometry.transposed {
@@ -226,7 +226,7 @@ impl Image<'_> {
                     }
                 }
                 let weights = &weights[(ky * width + kx) * channels..][..len];
-                add_products(floats, rows, weights, &mut sums);
+                floats.add_products(rows, weights, &mut sums);
             }
         }
         sums
@@ -266,7 +266,7 @@ impl Image<'_> {
                     }
                 }
                 let weights = &weights[(ky * right.kernel + kx) * channels..][..channels];
-                add_products(floats, rows, weights, sums);
+                floats.add_products(rows, weights, sums);
             }
         }
     }

@@ -10,7 +10,7 @@ use arrayvec::ArrayVec;
 
 use super::blocks::{Blocks, Columns as Rhs, DEPTH, Panel};
 use super::{Bias, Mat, Terms};
-use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
 use crate::threads::Columns;
 
 /// The most rows of a tile.
@@ -150,10 +150,10 @@ impl Tile<'_, '_> {
             *start = self.start::<F, TILES>(floats, first + at);
         }
         if self.step.alpha == 1.0 {
-            add_products(floats, rows, weights, &mut starts);
+            floats.add_products(rows, weights, &mut starts);
         } else {
             let mut sums = [[floats.splat(0.0); TILES]; ROWS];
-            add_products(floats, rows, weights, &mut sums);
+            floats.add_products(rows, weights, &mut sums);
             let alpha = floats.splat(self.step.alpha);
             for (starts, sums) in starts.iter_mut().zip(sums).take(count) {
                 for tile in 0..TILES {

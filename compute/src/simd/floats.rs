@@ -36,6 +36,17 @@ pub(crate) trait Vectors: Copy {
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V;
     /// The smaller of each pair, and `x` where one is NaN.
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
+    /// [`add_products`] as a function of its own where that is faster: inlined into a large one, the compiler keeps other numbers
+    /// in registers, and sums in memory.
+    #[inline(always)]
+    fn add_products<const ROWS: usize, const TILES: usize>(
+        self,
+        rows: [&[f32]; ROWS],
+        weights: &[[Line; TILES]],
+        sums: &mut [[Self::V; TILES]; ROWS],
+    ) {
+        add_products(self, rows, weights, sums);
+    }
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Line) {}

@@ -4,8 +4,9 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
+use std::hint::black_box;
 
-use super::floats::{Floats, LANES, Line, Vectors, WithFloats};
+use super::floats::{Floats, LANES, Line, Vectors, WithFloats, add_products};
 use super::token::token;
 
 token!(
@@ -16,6 +17,33 @@ token!(
     /// Vectors of sixteen floats.
     Avx512Floats, is_x86_feature_detected, WithFloats, "avx512f,avx2,fma", "avx512f" "avx2" "fma"
 );
+
+/// [`add_products`] as a function that is called, not inlined: what the compiler is told about inlining it does not keep to where
+/// instructions are the same, so it is called through a pointer that nothing is known about.
+type Products<F, const ROWS: usize, const TILES: usize> =
+    unsafe fn(F, [&[f32]; ROWS], &[[Line; TILES]], &mut [[<F as Vectors>::V; TILES]; ROWS]);
+
+/// [`add_products`] with these instructions.
+#[target_feature(enable = "avx2,fma")]
+fn products_avx2<F: Vectors, const ROWS: usize, const TILES: usize>(
+    floats: F,
+    rows: [&[f32]; ROWS],
+    weights: &[[Line; TILES]],
+    sums: &mut [[F::V; TILES]; ROWS],
+) {
+    add_products(floats, rows, weights, sums);
+}
+
+/// [`add_products`] with these instructions.
+#[target_feature(enable = "avx512f,avx2,fma")]
+fn products_avx512<F: Vectors, const ROWS: usize, const TILES: usize>(
+    floats: F,
+    rows: [&[f32]; ROWS],
+    weights: &[[Line; TILES]],
+    sums: &mut [[F::V; TILES]; ROWS],
+) {
+    add_products(floats, rows, weights, sums);
+}
 
 impl Vectors for Avx2Floats {
     type V = [__m256; 2];
@@ -57,6 +85,18 @@ impl Vectors for Avx2Floats {
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { [_mm256_min_ps(greatest[0], x[0]), _mm256_min_ps(greatest[1], x[1])] }
+    }
+    #[inline(always)]
+    fn add_products<const ROWS: usize, const TILES: usize>(
+        self,
+        rows: [&[f32]; ROWS],
+        weights: &[[Line; TILES]],
+        sums: &mut [[Self::V; TILES]; ROWS],
+    ) {
+        // SAFETY: the token exists.
+        unsafe {
+            black_box(products_avx2::<Self, ROWS, TILES> as Products<Self, ROWS, TILES>)(self, rows, weights, sums)
+        }
     }
 }
 
@@ -148,6 +188,18 @@ impl Vectors for HalfAvx2 {
     fn at_most(self, greatest: __m256, x: __m256) -> __m256 {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { _mm256_min_ps(greatest, x) }
+    }
+    #[inline(always)]
+    fn add_products<const ROWS: usize, const TILES: usize>(
+        self,
+        rows: [&[f32]; ROWS],
+        weights: &[[Line; TILES]],
+        sums: &mut [[Self::V; TILES]; ROWS],
+    ) {
+        // SAFETY: the token exists.
+        unsafe {
+            black_box(products_avx2::<Self, ROWS, TILES> as Products<Self, ROWS, TILES>)(self, rows, weights, sums)
+        }
     }
 }
 
@@ -244,6 +296,18 @@ impl Vectors for Avx512Floats {
     fn prefetch(self, line: *const Line) {
         // SAFETY: the token exists. Fetching is a hint: no address faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
+    }
+    #[inline(always)]
+    fn add_products<const ROWS: usize, const TILES: usize>(
+        self,
+        rows: [&[f32]; ROWS],
+        weights: &[[Line; TILES]],
+        sums: &mut [[Self::V; TILES]; ROWS],
+    ) {
+        // SAFETY: the token exists.
+        unsafe {
+            black_box(products_avx512::<Self, ROWS, TILES> as Products<Self, ROWS, TILES>)(self, rows, weights, sums)
+        }
     }
 }
 
