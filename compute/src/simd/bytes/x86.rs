@@ -74,8 +74,8 @@ impl Bytes for Avx2 {
         rows: &[[[u8; 4]; LEN]; R],
         panel: &[[Group; C]],
     ) {
-        /// Fours of inputs at a time.
-        const FOURS: usize = 64;
+        /// Fours of inputs at a time: few, as their place is zeroed in every call.
+        const FOURS: usize = 16;
         let (mut all, mut words) = (*sums, [[[0i16; 4]; FOURS]; R]);
         for (part, panel) in panel[..panel.len().min(LEN)].chunks(FOURS).enumerate() {
             for (words, row) in words.iter_mut().zip(rows) {
@@ -98,18 +98,120 @@ impl Bytes for Avx2 {
 
     #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
-        // SAFETY: the token exists; vectors and numbers are the same bytes.
-        unsafe {
-            let halves = [
-                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[0], sums[1])),
-                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[2], sums[3])),
-            ];
-            std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(halves)
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(self.in_order(sums)) }
+    }
+
+    #[inline(always)]
+    fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
+        let mut results = [[0; CHANNELS]; C];
+        for tile in 0..C {
+            let [first, second] = self.in_order(sums[tile]);
+            let (starts, factors) = (scales.starts[tile].as_ptr(), scales.factors[tile].as_ptr());
+            // SAFETY: there are 16 starts and factors, and the token exists.
+            let words = unsafe {
+                [
+                    self.rounded(first, starts, factors, scales.limits),
+                    self.rounded(second, starts.add(8), factors.add(8), scales.limits),
+                ]
+            };
+            results[tile] = self.packed(words, scales.zero);
         }
+        results
+    }
+
+    #[inline(always)]
+    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
+        let mut results = [[0; CHANNELS]; LANES / CHANNELS];
+        for (part, results) in results.iter_mut().enumerate() {
+            let first = part * CHANNELS;
+            // SAFETY: the token exists.
+            let mut sums = unsafe { [_mm256_setzero_si256(); 2] };
+            for (taps, weights) in taps.iter().zip(weights) {
+                for pair in [0, 2] {
+                    let taps = self.pairs([taps[pair], taps[pair + 1]], first);
+                    let weights = self.pairs([&weights[pair], &weights[pair + 1]], first);
+                    for (sums, (taps, weights)) in sums.iter_mut().zip(taps.into_iter().zip(weights)) {
+                        // Two products of bytes fit 32 bits.
+                        // SAFETY: the token exists.
+                        *sums = unsafe { _mm256_add_epi32(*sums, _mm256_madd_epi16(taps, weights)) };
+                    }
+                }
+            }
+            let (starts, factors) = (scales.starts[first..].as_ptr(), scales.factors[first..].as_ptr());
+            // SAFETY: there are 16 starts and factors from the first of a part on, and the token exists.
+            let words = unsafe {
+                // Pairs leave the channels from 4 on of each half behind those of both halves.
+                let halves = [
+                    _mm256_permute2x128_si256::<0x20>(sums[0], sums[1]),
+                    _mm256_permute2x128_si256::<0x31>(sums[0], sums[1]),
+                ];
+                [
+                    self.rounded(halves[0], starts, factors, scales.limits),
+                    self.rounded(halves[1], starts.add(8), factors.add(8), scales.limits),
+                ]
+            };
+            *results = self.packed(words, scales.zero);
+        }
+        bytemuck::cast(results)
     }
 }
 
 impl Avx2 {
+    /// Bytes of two taps as pairs of numbers of 16 bits, of sixteen channels: the first and third four, and the others.
+    #[inline(always)]
+    fn pairs(self, taps: [&Lanes<i8>; 2], first: usize) -> [__m256i; 2] {
+        let (a, b) = (taps[0][first..][..CHANNELS].as_ptr(), taps[1][first..][..CHANNELS].as_ptr());
+        // SAFETY: there are 16 bytes behind each, and the token exists.
+        unsafe {
+            let a = _mm256_cvtepi8_epi16(_mm_loadu_si128(a.cast()));
+            let b = _mm256_cvtepi8_epi16(_mm_loadu_si128(b.cast()));
+            [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)]
+        }
+    }
+
+    /// Numbers as bytes, with the zero point added. They are within 16 bits, and with the zero point within eight.
+    #[inline(always)]
+    fn packed(self, words: [__m256i; 2], zero: i32) -> [i8; CHANNELS] {
+        // SAFETY: the token exists; vectors and numbers are the same bytes.
+        unsafe {
+            // Packing works in halves of vectors.
+            let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(words[0], words[1]));
+            let packed = _mm256_add_epi16(packed, _mm256_set1_epi16(zero as i16));
+            let halves = [_mm256_castsi256_si128(packed), _mm256_extracti128_si256::<1>(packed)];
+            std::mem::transmute::<__m128i, [i8; CHANNELS]>(_mm_packs_epi16(halves[0], halves[1]))
+        }
+    }
+
+    /// The sum of each channel, in order.
+    #[inline(always)]
+    fn in_order(self, sums: [__m256i; 4]) -> [__m256i; 2] {
+        // SAFETY: the token exists.
+        unsafe {
+            [
+                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[0], sums[1])),
+                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[2], sums[3])),
+            ]
+        }
+    }
+
+    /// Results of sums before the zero point is added. Rounding is to the nearest even number; limits come second, so that
+    /// there is always a number.
+    ///
+    /// # Safety
+    ///
+    /// There are eight starts and factors.
+    #[inline(always)]
+    unsafe fn rounded(self, sums: __m256i, starts: *const i32, factors: *const f32, [low, high]: [f32; 2]) -> __m256i {
+        // SAFETY: by the caller, and the token exists.
+        unsafe {
+            let sums = _mm256_add_epi32(sums, _mm256_loadu_si256(starts.cast()));
+            let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps(factors));
+            let limited = _mm256_min_ps(_mm256_max_ps(scaled, _mm256_set1_ps(low)), _mm256_set1_ps(high));
+            _mm256_cvtps_epi32(_mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited))
+        }
+    }
+
     /// Adds the products of four inputs with the weights of each channel, wrapping.
     #[inline(always)]
     fn add_words(self, sums: [__m256i; 4], weights: [__m256i; 4], inputs: [i16; 4]) -> [__m256i; 4] {
