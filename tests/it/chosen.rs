@@ -55,6 +55,24 @@ fn a_number_that_instructions_read_is_the_callers() {
 }
 
 #[test]
+fn kernels_do_not_keep_numbers_that_callers_choose() {
+    for no_optimize in [false, true] {
+        let mut program = ProgramBuilder::new();
+        let mut forward = program.method("forward");
+        let x = forward.input(spec()).unwrap();
+        let (alpha, least) = (forward.input_value(3i64).unwrap(), forward.input_value(0.0).unwrap());
+        let sum = forward.call("aten::add.out", args![x, x, alpha], spec()).unwrap();
+        let y = forward.call("aten::clamp.out", args![sum, least, 100.0], spec()).unwrap();
+        forward.output(y).unwrap();
+        let mut method = load(program, &Options { no_optimize, ..Options::default() });
+        for (alpha, least, wanted) in [(3, 0.0, [4.0, 8.0]), (5, 7.0, [7.0, 12.0]), (-1, -1.0, [0.0, 0.0])] {
+            method.run(&[input(&[1.0, 2.0]), Input::Int(alpha), Input::Double(least)]).unwrap();
+            assert_eq!(first(&method), wanted);
+        }
+    }
+}
+
+#[test]
 fn a_number_that_a_call_makes_a_bool_of_can_be_a_condition() {
     let mut program = ProgramBuilder::new();
     let mut forward = program.method("forward");

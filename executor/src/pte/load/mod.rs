@@ -80,8 +80,10 @@ pub(crate) fn load<'r>(
     };
     instructions::read(&source, registry, &mut graph)?;
     for &input in &graph.inputs {
-        // A number among the inputs is fixed: a caller can only pass what the program was traced with.
-        let Value::Tensor(tensor) = graph.state.values[input as usize] else { continue };
+        // Callers choose numbers too, where instructions read them. Text and missing values are what the program was traced with.
+        let value = graph.state.values[input as usize];
+        graph.variable[input as usize] |= value.is_number();
+        let Value::Tensor(tensor) = value else { continue };
         graph.variable[input as usize] = true;
         if graph.state.tensors[tensor as usize].constant {
             return Err(LoadError::value(input as usize, ErrorCode::InvalidProgram, "an input is a constant"));
