@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
 
-    /// Runs that are watched, after two that are not
+    /// Times that every instruction is measured: in one run, or in several where watching all of a run would slow it down
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: u32,
 
@@ -86,7 +86,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         recorder: recorder.as_ref(),
     };
     let watching = Watching {
-        runs: args.runs as usize,
+        passes: args.runs as usize,
         values: args.recording.debug_buffer.is_some(),
         record: args.etrecord.as_deref(),
     };

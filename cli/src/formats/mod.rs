@@ -97,8 +97,8 @@ pub struct Measurement {
 /// Settings of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Watching<'a> {
-    /// Runs that are watched.
-    pub runs: usize,
+    /// Times that every instruction is measured.
+    pub passes: usize,
     /// Values are recorded, in a run of their own.
     pub values: bool,
     /// Record of the export, which knows modules.

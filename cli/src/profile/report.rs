@@ -45,7 +45,7 @@ pub struct Profile {
     pub method: Option<String>,
     /// Threads that were asked for.
     pub threads: Option<u16>,
-    /// Runs that were watched.
+    /// Times that every instruction was measured: runs, or groups of runs that were watched in part.
     pub runs: usize,
     /// Whole runs.
     pub run: Spread,
@@ -62,7 +62,7 @@ pub struct Profile {
     pub nodes: Vec<Row>,
     /// Modules.
     pub modules: Vec<Row>,
-    /// The last run.
+    /// The last run that was watched whole.
     pub timeline: Vec<Stretch>,
     /// Memory over the plan.
     pub memory: Option<MemoryUse>,

@@ -1,10 +1,13 @@
-//! Watches runs of a method: the time of every instruction in every run.
+//! Watches runs of a method: the time of every instruction in every pass.
 //!
 //! Instructions may take less than a microsecond, so little is done for each: where one follows upon another, the end of that
-//! is its beginning, and the clock is read once. Times of a run lie in the order of the plan until all runs are over.
+//! is its beginning, and the clock is read once. Of a run of very many such instructions only a part is watched, so that it takes
+//! about as long as one that nobody watches. Times of a pass lie in the order of the plan until all runs are over.
 //!
 //! Invariant: between two looks at the clock there are one instruction and the noting of a time, nothing else. All that is
 //! noted once is noted in the first run that an instruction is seen in, and the clock is read again behind it.
+
+use std::ops::Range;
 
 use edgepack_executor::observer::{Event, Observer, Results};
 use web_time::Instant;
@@ -37,7 +40,7 @@ pub struct Step {
     pub work: Option<Work>,
     /// Calls in one run.
     pub calls: u64,
-    /// Nanoseconds, by run.
+    /// Nanoseconds, by pass.
     pub samples: Vec<u64>,
 }
 
@@ -78,9 +81,9 @@ pub struct Busy {
 pub struct Observation {
     /// In the order in which they first ran.
     pub steps: Vec<Step>,
-    /// Nanoseconds of whole runs.
+    /// Nanoseconds of whole runs, by pass.
     pub runs: Vec<u64>,
-    /// The last run.
+    /// The last run that was watched from its beginning to its end.
     pub timeline: Vec<Busy>,
 }
 
@@ -99,17 +102,45 @@ struct Seen {
 /// Step of a place in the plan at which nothing has run.
 const NOT_SEEN: u32 = u32::MAX;
 
+/// Part of the time of a run that looking at the clock may add.
+const ADDED: u64 = 100;
+/// Looks at the clock that watching an instruction takes about as long as: one look, two calls, the noting of a time.
+const LOOKS: u64 = 3;
+
+/// What a run is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Noting what is noted once, and how long a run is.
+    Noting,
+    /// Times of a part of the plan.
+    Times,
+    /// The timeline, which is of one run.
+    Timeline,
+}
+
 /// Watches runs.
+///
+/// Where looking at the clock around every instruction would make a run noticeably longer, a run is watched in part: the next
+/// run goes on behind that part, and a *pass* is as many runs as it takes to see every instruction once.
 pub struct Watch<'r> {
     observation: Observation,
     /// Gets the very times that are noted here.
     recorder: Option<&'r mut Recorder>,
+    purpose: Purpose,
     /// Instructions, by place in the plan.
     seen: Vec<Seen>,
-    /// Nanoseconds of the run that is going on, by place in the plan.
+    /// Nanoseconds of the pass that is going on, by place in the plan.
     current: Vec<u64>,
-    /// Nanoseconds of the runs before, by place in the plan.
+    /// Nanoseconds of the passes before, by place in the plan.
     times: Vec<Vec<u64>>,
+    /// Places that are watched in one run.
+    part: usize,
+    /// Places that are watched in this run.
+    places: Range<usize>,
+    /// Runs there have been.
+    runs: u32,
+    /// Nanoseconds and number of the runs of this pass.
+    of_pass: (u64, u64),
     began: Instant,
     /// Beginning of the instruction that runs.
     start: Instant,
@@ -119,42 +150,98 @@ pub struct Watch<'r> {
 
 /// Place that no instruction has.
 const NONE_NEXT: usize = usize::MAX;
+/// All places of a plan.
+const ALL: Range<usize> = 0..usize::MAX;
 
 impl<'r> Watch<'r> {
-    /// Watches runs, and records them, too, if there is a recorder.
-    pub fn new(recorder: Option<&'r mut Recorder>) -> Self {
+    /// Watches so many passes, and records them, too, if there is a recorder, which wants to see every run whole. `run` runs the
+    /// method once; [`Watch::counts`] says whether the time of that run is one of those that are measured.
+    pub fn passes(
+        count: usize,
+        recorder: Option<&'r mut Recorder>,
+        mut run: impl FnMut(&mut Watch<'r>) -> Result<(), Failure>,
+    ) -> Result<Observation, Failure> {
         let now = Instant::now();
-        Watch {
+        let mut watch = Watch {
             observation: Observation::default(),
             recorder,
+            purpose: Purpose::Noting,
             seen: Vec::new(),
             current: Vec::new(),
             times: Vec::new(),
+            part: usize::MAX,
+            places: ALL,
+            runs: 0,
+            of_pass: (0, 0),
             began: now,
             start: now,
             next: NONE_NEXT,
+        };
+        // What is noted makes the first run longer than others.
+        run(&mut watch)?;
+        run(&mut watch)?;
+        watch.begin();
+        while watch.times.len() < count {
+            check_times(watch.times.len() + 1, watch.current.len())?;
+            run(&mut watch)?;
         }
+        if watch.part < watch.current.len() {
+            watch.purpose = Purpose::Timeline;
+            run(&mut watch)?;
+        }
+        Ok(watch.finish())
     }
 
-    /// Refuses to go on where more times would be noted than there is room for.
-    pub fn check(&self) -> Result<(), Failure> {
-        check_times(self.observation.runs.len() + 1, self.current.len())
+    /// Returns whether the run that comes is one of those whose times count.
+    pub fn counts(&self) -> bool {
+        self.purpose == Purpose::Times
     }
 
-    /// Returns what was seen.
-    pub fn finish(self) -> Observation {
+    /// Begins with the runs that count, now that it is known how long a run is.
+    fn begin(&mut self) {
+        self.purpose = Purpose::Times;
+        if self.recorder.is_none() {
+            let (nanos, _) = self.of_pass;
+            let part = nanos / ADDED / (LOOKS * look()).max(1);
+            self.part = usize::try_from(part).unwrap_or(usize::MAX).max(1);
+        }
+        self.of_pass = (0, 0);
+        self.current.fill(0);
+        self.places = 0..self.part;
+    }
+
+    /// Goes on behind the places that were watched in the run that is over; from the first on if those were the last.
+    fn go_on(&mut self) {
+        let end = self.places.end;
+        if end < self.current.len() {
+            self.places = end..end.saturating_add(self.part);
+            return;
+        }
+        let (nanos, runs) = std::mem::take(&mut self.of_pass);
+        self.observation.runs.push(nanos / runs.max(1));
+        self.times.push(self.current.clone());
+        self.current.fill(0);
+        self.places = 0..self.part;
+    }
+
+    fn finish(self) -> Observation {
         let Watch { mut observation, times, .. } = self;
         for step in &mut observation.steps {
-            let of = |run: &Vec<u64>| step.position.and_then(|position| run.get(position)).copied().unwrap_or(0);
+            let of = |pass: &Vec<u64>| step.position.and_then(|position| pass.get(position)).copied().unwrap_or(0);
             step.samples = times.iter().map(of).collect();
         }
         observation
     }
 
+    /// Gets the recorder, in runs that are recorded.
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_deref_mut().filter(|_| self.purpose == Purpose::Times)
+    }
+
     /// Notes what is noted once of an instruction, in every call of its first run.
     #[cold]
     fn note(&mut self, event: &Event<'_>, results: &Results<'_>) {
-        let run = self.times.len() as u32;
+        let run = self.runs;
         if self.seen.len() <= event.position {
             self.seen.resize(event.position + 1, Seen { step: NOT_SEEN, run });
             self.current.resize(event.position + 1, 0);
@@ -188,13 +275,19 @@ impl<'r> Watch<'r> {
 
 impl Observer for Watch<'_> {
     fn started(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = self.recorder() {
             recorder.started();
         }
         self.observation.timeline.clear();
-        self.current.fill(0);
         self.next = NONE_NEXT;
         self.began = Instant::now();
+    }
+
+    fn places(&self) -> Range<usize> {
+        match self.purpose {
+            Purpose::Times => self.places.clone(),
+            Purpose::Noting | Purpose::Timeline => ALL,
+        }
     }
 
     #[inline]
@@ -208,11 +301,11 @@ impl Observer for Watch<'_> {
     fn after(&mut self, event: &Event<'_>, results: &Results<'_>) {
         let (start, end) = (self.start, Instant::now());
         (self.start, self.next) = (end, event.position + 1);
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = self.recorder() {
             recorder.ran(event, [start, end], results);
             self.next = NONE_NEXT;
         }
-        let run = self.times.len() as u32;
+        let run = self.runs;
         if self.seen.get(event.position).is_none_or(|seen| seen.step == NOT_SEEN || seen.run == run) {
             self.note(event, results);
             self.next = NONE_NEXT;
@@ -227,12 +320,29 @@ impl Observer for Watch<'_> {
     }
 
     fn finished(&mut self) {
-        self.observation.runs.push(nanos(self.began.elapsed()));
-        self.times.push(self.current.clone());
-        if let Some(recorder) = &mut self.recorder {
-            recorder.finished();
+        let nanos = nanos(self.began.elapsed());
+        self.runs += 1;
+        match self.purpose {
+            Purpose::Times => {
+                self.of_pass = (self.of_pass.0.saturating_add(nanos), self.of_pass.1 + 1);
+                if let Some(recorder) = self.recorder() {
+                    recorder.finished();
+                }
+                self.go_on();
+            }
+            Purpose::Noting | Purpose::Timeline => self.of_pass = (nanos, 1),
         }
     }
+}
+
+/// Nanoseconds of a look at the clock.
+fn look() -> u64 {
+    const TIMES: u32 = 256;
+    let start = Instant::now();
+    for _ in 1..TIMES {
+        std::hint::black_box(Instant::now());
+    }
+    nanos(start.elapsed()) / u64::from(TIMES)
 }
 
 #[cfg(test)]
@@ -242,8 +352,8 @@ mod tests {
 
     use super::*;
 
-    /// Watches runs of a small program.
-    fn watched(runs: usize) -> Observation {
+    /// Watches passes of a small program; `part` places in a run, if it is given.
+    fn watched(passes: usize, part: Option<usize>) -> Observation {
         let models = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models");
         let program = Program::open(format!("{models}/mlp_portable.pte")).unwrap();
         let mut method = Method::load(&program, "forward", &edgepack_kernels::registry(), &Options::default()).unwrap();
@@ -251,22 +361,27 @@ mod tests {
             edgepack_format::tensor::TensorLayout::contiguous(edgepack_format::scalar::ScalarType::FLOAT, &[3, 8]);
         let (layout, zeros) = (layout.unwrap(), [0; 96]);
         let view = edgepack_format::tensor::TensorView::new(layout, &zeros).unwrap();
-        let mut watch = Watch::new(None);
-        for _ in 0..runs {
-            watch.check().unwrap();
-            method.run_observed(&[Input::Tensor(view.clone())], Some(&mut watch)).unwrap();
-        }
-        watch.finish()
+        Watch::passes(passes, None, |watch| {
+            if let Some(part) = part.filter(|&part| watch.part != part && watch.counts()) {
+                (watch.part, watch.places) = (part, 0..part);
+            }
+            Ok(method.run_observed(&[Input::Tensor(view.clone())], Some(watch)).map(drop)?)
+        })
+        .unwrap()
     }
 
     #[test]
-    fn every_step_has_a_time_of_every_run() {
-        let observation = watched(5);
-        assert!(observation.steps.len() > 2 && observation.runs.len() == 5);
-        for step in &observation.steps {
-            assert_eq!((step.samples.len(), step.calls), (5, 1), "{}", step.name);
-            assert!(step.work.is_some_and(|work| work.bytes > 0) && step.sizes.is_some());
+    fn every_step_has_a_time_of_every_pass() {
+        for part in [None, Some(1), Some(2), Some(usize::MAX)] {
+            let observation = watched(5, part);
+            assert!(observation.steps.len() > 2 && observation.runs.len() == 5);
+            for step in &observation.steps {
+                assert_eq!((step.samples.len(), step.calls), (5, 1), "{}", step.name);
+                assert!(step.samples.iter().all(|&sample| sample > 0), "{} {part:?}", step.name);
+                assert!(step.work.is_some_and(|work| work.bytes > 0) && step.sizes.is_some());
+            }
         }
+        let observation = watched(5, Some(usize::MAX));
         for (run, whole) in observation.runs.iter().enumerate() {
             let sum: u64 = observation.steps.iter().map(|step| step.samples[run]).sum();
             assert!(sum > 0 && sum <= *whole, "run {run}: {sum} of {whole}");
@@ -274,13 +389,12 @@ mod tests {
     }
 
     #[test]
-    fn the_timeline_is_the_last_run_without_overlaps() {
-        let observation = watched(3);
-        assert_eq!(observation.timeline.len(), observation.steps.len());
-        let ends = observation.timeline.windows(2).all(|pair| pair[0].end <= pair[1].start);
-        assert!(ends && observation.timeline.iter().all(|busy| busy.start <= busy.end));
-        for busy in &observation.timeline {
-            assert_eq!(observation.steps[busy.step].samples[2], busy.end - busy.start);
+    fn the_timeline_is_a_whole_run_without_overlaps() {
+        for part in [Some(1), Some(usize::MAX)] {
+            let observation = watched(3, part);
+            assert_eq!(observation.timeline.len(), observation.steps.len());
+            let ends = observation.timeline.windows(2).all(|pair| pair[0].end <= pair[1].start);
+            assert!(ends && observation.timeline.iter().all(|busy| busy.start <= busy.end));
         }
     }
 }

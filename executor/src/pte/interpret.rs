@@ -23,17 +23,21 @@ impl Method {
     /// Runs all chains. The caller has checked inputs and holds the arenas.
     pub(crate) fn interpret(&mut self, mut observer: Watcher<'_, '_>) -> Result<(), RunError> {
         let mut spent = 0;
+        let mut watched = 0..0;
         if let Some(observer) = observer.as_deref_mut() {
             observer.started();
+            watched = observer.places();
         }
         for chain in 0..self.frozen.chains.len() {
+            let start = self.frozen.start_of(chain);
             let mut at = Position { chain, instruction: 0 };
             while at.instruction < self.frozen.chains[chain].len() {
                 spent += 1;
                 if spent > self.instruction_limit {
                     return Err(RunError::Budget { place: Box::new(self.place(at)), limit: self.instruction_limit });
                 }
-                match self.step(at, observer.as_deref_mut()) {
+                let seen = |_: &&mut _| watched.contains(&(start + at.instruction));
+                match self.step(at, observer.as_deref_mut().filter(seen)) {
                     Ok(next) => at.instruction = next,
                     Err(error) => return Err(RunError::Instruction { place: Box::new(self.place(at)), error }),
                 }

@@ -40,6 +40,12 @@ pub trait Observer {
     /// A run begins.
     fn started(&mut self) {}
 
+    /// Places of instructions that it wants to see in the run that has begun, as [`Event::position`] counts them: all of them
+    /// by default. The others run as if nobody watched. It is asked once in a run.
+    fn places(&self) -> Range<usize> {
+        0..usize::MAX
+    }
+
     /// An instruction is about to run.
     fn before(&mut self, event: &Event<'_>) {
         let _ = event;

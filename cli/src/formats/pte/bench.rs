@@ -62,11 +62,11 @@ pub fn bench(
     let steady = Steady::measure(time, once)?;
     let roofline = match roofline {
         true => {
-            let mut watch = Watch::new(None);
-            for _ in 0..WATCHED {
-                method.run_observed(&inputs, Some(&mut watch))?;
-            }
-            Some(Roofline::of(watch.finish(), how.threads.map_or_else(threads::current, usize::from)))
+            let run = |watch: &mut Watch<'_>| Ok(method.run_observed(&inputs, Some(watch)).map(drop)?);
+            Some(Roofline::of(
+                Watch::passes(WATCHED, None, run)?,
+                how.threads.map_or_else(threads::current, usize::from),
+            ))
         }
         false => None,
     };

@@ -53,18 +53,19 @@ pub fn profile(
     for _ in 0..BEFORE {
         loaded.run(&inputs)?;
     }
-    let mut watch = Watch::new(recorder.as_deref_mut());
     let (mut unwatched, mut watched) = (Vec::new(), Vec::new());
-    for _ in 0..watching.runs {
-        watch.check()?;
+    let observation = Watch::passes(watching.passes, recorder.as_deref_mut(), |watch| {
+        let counts = watch.counts();
         let start = Instant::now();
         loaded.run(&inputs)?;
-        unwatched.push(nanos(start.elapsed()));
-        let start = Instant::now();
-        loaded.run_observed(&inputs, Some(&mut watch))?;
-        watched.push(nanos(start.elapsed()));
-    }
-    let observation = watch.finish();
+        let between = Instant::now();
+        loaded.run_observed(&inputs, Some(watch))?;
+        if counts {
+            unwatched.push(nanos(between.duration_since(start)));
+            watched.push(nanos(between.elapsed()));
+        }
+        Ok(())
+    })?;
     let mut profile = Profile::of(file, Some(&name), &observation, &origins);
     profile.overhead = Some(Overhead::of(unwatched, watched));
     profile.threads = how.threads;
