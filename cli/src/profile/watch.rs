@@ -107,7 +107,7 @@ const ADDED: u64 = 100;
 /// Looks at the clock that watching an instruction takes about as long as: one look, two calls, the noting of a time.
 const LOOKS: u64 = 3;
 
-/// What a run is for.
+/// Purpose of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// Noting what is noted once, and how long a run is.
