@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::pack::Packed;
-use super::patches::{PART, Patches, Pixel, ROWS, Rows};
+use super::patches::{LONG, Patches, Pixel, ROWS, Rows, SHORT};
 use super::requantise::Epilogue;
 use super::store::store_tiles;
 use crate::simd::bytes::{Bytes, WithBytes};
@@ -25,8 +25,8 @@ pub(super) struct Piece<'a, E: Epilogue> {
 }
 
 /// Pixels next to each other, gathered together.
-struct Gathered<'g> {
-    rows: &'g mut Rows,
+struct Gathered<'g, const FOURS: usize> {
+    rows: &'g mut Rows<FOURS>,
     pixels: [Pixel; ROWS],
     /// Number of pixels, and the row of results of the first.
     count: usize,
@@ -44,8 +44,19 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
     type Output = ();
 
     #[inline(always)]
-    fn run<B: Bytes>(mut self, bytes: B) {
-        let mut rows = Rows::ZERO;
+    fn run<B: Bytes>(self, bytes: B) {
+        match self.packed.inner <= Rows::<SHORT>::PART {
+            true => self.run_by::<B, SHORT>(bytes),
+            false => self.run_by::<B, LONG>(bytes),
+        }
+    }
+}
+
+impl<E: Epilogue> Piece<'_, E> {
+    /// Computes all pixels with patches of so many fours of bytes.
+    #[inline(always)]
+    fn run_by<B: Bytes, const FOURS: usize>(mut self, bytes: B) {
+        let mut rows = Rows::<FOURS>::ZERO;
         let mut pixel = self.patches.pixel(self.pixels.start);
         for first in (0..self.pixels.len()).step_by(ROWS) {
             let count = ROWS.min(self.pixels.len() - first);
@@ -60,27 +71,25 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
             }
         }
     }
-}
 
-impl<E: Epilogue> Piece<'_, E> {
     /// Computes all tiles of a group of channels.
     #[inline(always)]
-    fn group<B: Bytes>(&mut self, bytes: B, group: usize, gathered: &mut Gathered<'_>) {
-        if self.packed.inner <= PART {
-            self.gather::<B>(group, 0..gathered.count, [0, self.packed.inner], gathered);
+    fn group<B: Bytes, const FOURS: usize>(&mut self, bytes: B, group: usize, gathered: &mut Gathered<'_, FOURS>) {
+        if self.packed.inner <= Rows::<FOURS>::PART {
+            self.gather::<B, FOURS>(group, 0..gathered.count, [0, self.packed.inner], gathered);
         }
         let mut tile = self.tiles.start;
         while tile < self.tiles.end {
             let count = self.packed.block.min(self.tiles.end - tile);
             let at = Place { group, tile };
             match count {
-                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, gathered),
-                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, gathered),
-                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4>(bytes, at, gathered),
-                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4>(bytes, at, gathered),
-                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, gathered),
-                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, gathered),
-                _ => self.tiles::<B, 1, 1, 1>(bytes, at, gathered),
+                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3, FOURS>(bytes, at, gathered),
+                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4, FOURS>(bytes, at, gathered),
+                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4, FOURS>(bytes, at, gathered),
+                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4, FOURS>(bytes, at, gathered),
+                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3, FOURS>(bytes, at, gathered),
+                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2, FOURS>(bytes, at, gathered),
+                _ => self.tiles::<B, 1, 1, 1, FOURS>(bytes, at, gathered),
             }
             tile += count;
         }
@@ -88,27 +97,33 @@ impl<E: Epilogue> Piece<'_, E> {
 
     /// Gathers a part of the patches of some pixels.
     #[inline(always)]
-    fn gather<B: Bytes>(&self, group: usize, which: Range<usize>, part: [usize; 2], gathered: &mut Gathered<'_>) {
+    fn gather<B: Bytes, const FOURS: usize>(
+        &self,
+        group: usize,
+        which: Range<usize>,
+        part: [usize; 2],
+        gathered: &mut Gathered<'_, FOURS>,
+    ) {
         for (pixel, row) in gathered.pixels[which.clone()].iter().zip(&mut gathered.rows.0[which]) {
             let zero = self.epilogue.zero(pixel.image) as u8;
-            self.patches.gather(*pixel, group, part, [zero, B::FLIP], row);
+            self.patches.gather(*pixel, group, part, [zero, B::FLIP], row.as_flattened_mut());
         }
     }
 
     /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one. [`ROWS`] is a multiple of `R`.
     #[inline(always)]
-    fn tiles<B: Bytes, const C: usize, const R: usize, const FEW: usize>(
+    fn tiles<B: Bytes, const C: usize, const R: usize, const FEW: usize, const FOURS: usize>(
         &mut self,
         bytes: B,
         at: Place,
-        gathered: &mut Gathered<'_>,
+        gathered: &mut Gathered<'_, FOURS>,
     ) {
         let mut first = 0;
         while first < gathered.count {
             match gathered.count - first {
-                1 => self.pixels::<B, C, 1>(bytes, at, gathered, first),
-                left if left <= FEW => self.pixels::<B, C, FEW>(bytes, at, gathered, first),
-                _ => self.pixels::<B, C, R>(bytes, at, gathered, first),
+                1 => self.pixels::<B, C, 1, FOURS>(bytes, at, gathered, first),
+                left if left <= FEW => self.pixels::<B, C, FEW, FOURS>(bytes, at, gathered, first),
+                _ => self.pixels::<B, C, R, FOURS>(bytes, at, gathered, first),
             }
             first += R;
         }
@@ -116,11 +131,11 @@ impl<E: Epilogue> Piece<'_, E> {
 
     /// Computes `C` tiles of the pixels from `first` on, `R` of them if there are as many.
     #[inline(always)]
-    fn pixels<B: Bytes, const C: usize, const R: usize>(
+    fn pixels<B: Bytes, const C: usize, const R: usize, const FOURS: usize>(
         &mut self,
         bytes: B,
         at: Place,
-        gathered: &mut Gathered<'_>,
+        gathered: &mut Gathered<'_, FOURS>,
         first: usize,
     ) {
         let end = gathered.count.min(first + R);
@@ -129,9 +144,9 @@ impl<E: Epilogue> Piece<'_, E> {
         let mut sums = [[bytes.zero(); C]; R];
         let mut start = 0;
         while start < inner {
-            let len = PART.min(inner - start);
-            if inner > PART {
-                self.gather::<B>(at.group, first..end, [start, len], gathered);
+            let len = Rows::<FOURS>::PART.min(inner - start);
+            if inner > Rows::<FOURS>::PART {
+                self.gather::<B, FOURS>(at.group, first..end, [start, len], gathered);
             }
             let Some(rows) = gathered.rows.0[first..].first_chunk::<R>() else { return };
             let panel = &panel[start / 4 * C..][..len.div_ceil(4) * C];

@@ -2,23 +2,25 @@
 
 use super::Windows;
 
-/// Bytes of a patch that are gathered at a time.
-pub(super) const PART: usize = 1024;
 /// Bytes that copying may write behind what it copies.
 const SLACK: usize = 64;
 /// Pixels that are gathered together.
 pub(super) const ROWS: usize = 24;
 
-/// A part of a patch, four bytes together.
-pub(super) type Row = [[u8; 4]; (PART + SLACK) / 4];
-
-/// Parts of patches.
+/// Parts of patches, of so many fours of bytes each with the slack.
 #[repr(align(64))]
-pub(super) struct Rows(pub [Row; ROWS]);
+pub(super) struct Rows<const FOURS: usize>(pub [[[u8; 4]; FOURS]; ROWS]);
 
-impl Rows {
-    pub const ZERO: Rows = Rows([[[0; 4]; (PART + SLACK) / 4]; ROWS]);
+impl<const FOURS: usize> Rows<FOURS> {
+    /// Bytes of a patch that are gathered at a time.
+    pub const PART: usize = FOURS * 4 - SLACK;
+    pub const ZERO: Self = Rows([[[0; 4]; FOURS]; ROWS]);
 }
+
+/// Fours of a row for short patches: less is zeroed for each piece of a convolution.
+pub(super) const SHORT: usize = (256 + SLACK) / 4;
+/// Fours of a row for all others: nine taps of 256 channels are one part, which all tiles see.
+pub(super) const LONG: usize = (2304 + SLACK) / 4;
 
 /// An output pixel: its image and place.
 #[derive(Clone, Copy)]
@@ -55,7 +57,7 @@ impl<'a> Patches<'a> {
         let counts = windows.counts([h, w]);
         // An image of no size has windows nevertheless.
         let is_pointwise = windows.taps() == 1 && windows.padding == [[0; 2]; 2] && h > 0 && w > 0;
-        let is_short = is_dense && span <= SLACK && windows.kernel[0] * span <= PART;
+        let is_short = is_dense && span <= SLACK && windows.kernel[0] * span <= Rows::<LONG>::PART;
         Patches { images, sizes: [h, w, c], windows: *windows, counts, inputs, span, spans, is_pointwise, is_short }
     }
 
@@ -77,10 +79,9 @@ impl<'a> Patches<'a> {
         }
     }
 
-    /// Gathers `len` bytes of a patch from `start` on, at most [`PART`], with the bits of `flip` flipped; padding is `zero`.
+    /// Gathers `len` bytes of a patch from `start` on, at most [`Rows::PART`], with the bits of `flip` flipped; padding is `zero`.
     #[inline(always)]
-    pub fn gather(&self, pixel: Pixel, group: usize, [start, len]: [usize; 2], [zero, flip]: [u8; 2], to: &mut Row) {
-        let to = to.as_flattened_mut();
+    pub fn gather(&self, pixel: Pixel, group: usize, [start, len]: [usize; 2], [zero, flip]: [u8; 2], to: &mut [u8]) {
         let ([h, w, c], windows) = (self.sizes, &self.windows);
         if self.is_pointwise {
             let line = pixel.image * h + pixel.y * windows.stride[0];

@@ -186,7 +186,11 @@ fn convolutions() {
 fn products() {
     let mut random = Random::new(6);
     for (rows, inputs, outputs) in [
-        (1, 2051, 300),
+        (1, 2304, 300),
+        (2, 2305, 40),
+        (1, 4700, 30),
+        (2, 256, 40),
+        (2, 257, 40),
         (1, 1024, 64),
         (5, 1025, 70),
         (7, 3000, 20),

@@ -38,7 +38,7 @@ impl Bytes for Avx2 {
     columns_of_taps!();
 
     const TILES: usize = 1;
-    const ROWS: usize = 2;
+    const ROWS: usize = 6;
     const FLIP: u8 = 0;
 
     #[inline(always)]
@@ -49,24 +49,25 @@ impl Bytes for Avx2 {
 
     #[inline(always)]
     fn weights(self, group: &Group) -> Self::Weights {
-        let at = group.0.as_ptr();
-        // SAFETY: a group has 64 bytes, and the token exists.
-        unsafe {
-            [
-                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.cast())),
-                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(16).cast())),
-                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(32).cast())),
-                _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(48).cast())),
-            ]
-        }
+        let ([a, b], [c, d]) = (self.half(group, 0), self.half(group, 2));
+        [a, b, c, d]
     }
 
     #[inline(always)]
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
-        self.add_words(sums, weights, inputs.map(|input| i16::from(input as i8)))
+        // Two products of bytes fit 32 bits.
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(i32::from_ne_bytes(inputs))));
+            [
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
+                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
+                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
+            ]
+        }
     }
 
-    /// Inputs become numbers of 16 bits once for all tiles, some at a time, rather than four by four in registers.
     #[inline(always)]
     fn accumulate<const C: usize, const R: usize, const LEN: usize>(
         self,
@@ -74,26 +75,11 @@ impl Bytes for Avx2 {
         rows: &[[[u8; 4]; LEN]; R],
         panel: &[[Group; C]],
     ) {
-        /// Fours of inputs at a time: few, as their place is zeroed in every call.
-        const FOURS: usize = 16;
-        let (mut all, mut words) = (*sums, [[[0i16; 4]; FOURS]; R]);
-        for (part, panel) in panel[..panel.len().min(LEN)].chunks(FOURS).enumerate() {
-            for (words, row) in words.iter_mut().zip(rows) {
-                let row = &row[part * FOURS..][..panel.len()];
-                for (word, input) in words.as_flattened_mut().iter_mut().zip(row.as_flattened()) {
-                    *word = i16::from(*input as i8);
-                }
-            }
-            for index in 0..panel.len().min(FOURS) {
-                for tile in 0..C {
-                    let weights = self.weights(&panel[index][tile]);
-                    for (sums, words) in all.iter_mut().zip(&words) {
-                        sums[tile] = self.add_words(sums[tile], weights, words[index]);
-                    }
-                }
-            }
+        // The place of widened inputs is zeroed in every call.
+        match panel.len() {
+            ..=8 => self.accumulate_by::<C, R, LEN, 8>(sums, rows, panel),
+            _ => self.accumulate_by::<C, R, LEN, 32>(sums, rows, panel),
         }
-        *sums = all;
     }
 
     #[inline(always)]
@@ -212,9 +198,46 @@ impl Avx2 {
         }
     }
 
-    /// Adds the products of four inputs with the weights of each channel, wrapping.
+    /// Inputs become numbers of 16 bits once for all tiles, `FOURS` fours at a time, rather than four by four in registers. Half a
+    /// tile comes at a time, so that the sums of six rows stay in registers, and weights are widened once for all of them.
     #[inline(always)]
-    fn add_words(self, sums: [__m256i; 4], weights: [__m256i; 4], inputs: [i16; 4]) -> [__m256i; 4] {
+    fn accumulate_by<const C: usize, const R: usize, const LEN: usize, const FOURS: usize>(
+        self,
+        sums: &mut [[[__m256i; 4]; C]; R],
+        rows: &[[[u8; 4]; LEN]; R],
+        panel: &[[Group; C]],
+    ) {
+        let mut words = [[[0i16; 4]; FOURS]; R];
+        for (part, panel) in panel[..panel.len().min(LEN)].chunks(FOURS).enumerate() {
+            for (words, row) in words.iter_mut().zip(rows) {
+                let row = &row[part * FOURS..][..panel.len()];
+                for (word, input) in words.as_flattened_mut().iter_mut().zip(row.as_flattened()) {
+                    *word = i16::from(*input as i8);
+                }
+            }
+            for tile in 0..C {
+                for half in [0, 2] {
+                    let mut all = [[sums[0][tile][half]; 2]; R];
+                    for (all, sums) in all.iter_mut().zip(sums.iter()) {
+                        *all = [sums[tile][half], sums[tile][half + 1]];
+                    }
+                    for (index, groups) in panel.iter().enumerate() {
+                        let weights = self.half(&groups[tile], half);
+                        for (all, words) in all.iter_mut().zip(&words) {
+                            *all = self.add_words(*all, weights, words[index]);
+                        }
+                    }
+                    for (all, sums) in all.iter().zip(sums.iter_mut()) {
+                        [sums[tile][half], sums[tile][half + 1]] = *all;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the products of four inputs with the weights of half a tile, wrapping.
+    #[inline(always)]
+    fn add_words(self, sums: [__m256i; 2], weights: [__m256i; 2], inputs: [i16; 4]) -> [__m256i; 2] {
         // Two products of bytes fit 32 bits.
         // SAFETY: the token exists.
         unsafe {
@@ -222,9 +245,17 @@ impl Avx2 {
             [
                 _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
                 _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
-                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
-                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
             ]
+        }
+    }
+
+    /// Two vectors of weights of a group, from the first of half a tile on, as numbers of 16 bits.
+    #[inline(always)]
+    fn half(self, group: &Group, first: usize) -> [__m256i; 2] {
+        let at = group.0[16 * first..][..32].as_ptr();
+        // SAFETY: there are 32 bytes, and the token exists.
+        unsafe {
+            [_mm256_cvtepi8_epi16(_mm_loadu_si128(at.cast())), _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(16).cast()))]
         }
     }
 }
