@@ -2,8 +2,8 @@
 //! format.
 //!
 //! Work is instructions, counted by callgrind, so the answer does not depend on the machine's mood. The test runs itself
-//! under `valgrind`; where that is not installed it says so and counts nothing. `cargo test --workspace --test scale
-//! -- --ignored --exact work_is_in_proportion` runs it.
+//! under `valgrind`; where that is not installed it says so and counts nothing. `cargo test --profile fuzz -p edgepack-tests
+//! --test scale -- --ignored --exact work_is_in_proportion` runs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
