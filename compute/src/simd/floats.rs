@@ -4,6 +4,8 @@
 //! differs from them by the rounding of products alone.
 #![allow(unsafe_code)]
 
+use std::hint::black_box;
+
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
 /// Floats of half a vector.
@@ -18,6 +20,10 @@ impl Line {
     /// Zeros.
     pub(crate) const ZERO: Line = Line([0.0; LANES]);
 }
+
+/// [`add_products`] with instructions that a token stands for.
+pub(crate) type Products<F, const ROWS: usize, const TILES: usize> =
+    unsafe fn(F, [&[f32]; ROWS], &[[Line; TILES]], &mut [[<F as Vectors>::V; TILES]; ROWS]);
 
 /// Instructions that sums of products are computed with, on vectors of [`LANES`] floats or fewer.
 pub(crate) trait Vectors: Copy {
@@ -36,8 +42,13 @@ pub(crate) trait Vectors: Copy {
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V;
     /// The smaller of each pair, and `x` where one is NaN.
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
-    /// [`add_products`] as a function of its own where that is faster: inlined into a large one, the compiler keeps other numbers
+    /// [`add_products`] as a function of its own, where that is faster: inlined into a large one, the compiler keeps other numbers
     /// in registers, and sums in memory.
+    #[inline(always)]
+    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
+        None
+    }
+    /// [`add_products`], as it is fastest in a large function.
     #[inline(always)]
     fn add_products<const ROWS: usize, const TILES: usize>(
         self,
@@ -45,7 +56,13 @@ pub(crate) trait Vectors: Copy {
         weights: &[[Line; TILES]],
         sums: &mut [[Self::V; TILES]; ROWS],
     ) {
-        add_products(self, rows, weights, sums);
+        match Self::apart() {
+            // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through
+            // a pointer that nothing is known about.
+            // SAFETY: the token exists.
+            Some(products) => unsafe { black_box(products)(self, rows, weights, sums) },
+            None => add_products(self, rows, weights, sums),
+        }
     }
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]

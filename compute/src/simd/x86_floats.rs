@@ -4,9 +4,8 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
-use std::hint::black_box;
 
-use super::floats::{Floats, LANES, Line, Vectors, WithFloats, add_products};
+use super::floats::{Floats, LANES, Line, Products, Vectors, WithFloats, add_products};
 use super::token::token;
 
 token!(
@@ -17,11 +16,6 @@ token!(
     /// Vectors of sixteen floats.
     Avx512Floats, is_x86_feature_detected, WithFloats, "avx512f,avx2,fma", "avx512f" "avx2" "fma"
 );
-
-/// [`add_products`] as a function that is called, not inlined: what the compiler is told about inlining it does not keep to where
-/// instructions are the same, so it is called through a pointer that nothing is known about.
-type Products<F, const ROWS: usize, const TILES: usize> =
-    unsafe fn(F, [&[f32]; ROWS], &[[Line; TILES]], &mut [[<F as Vectors>::V; TILES]; ROWS]);
 
 /// [`add_products`] with these instructions.
 #[target_feature(enable = "avx2,fma")]
@@ -87,16 +81,8 @@ impl Vectors for Avx2Floats {
         unsafe { [_mm256_min_ps(greatest[0], x[0]), _mm256_min_ps(greatest[1], x[1])] }
     }
     #[inline(always)]
-    fn add_products<const ROWS: usize, const TILES: usize>(
-        self,
-        rows: [&[f32]; ROWS],
-        weights: &[[Line; TILES]],
-        sums: &mut [[Self::V; TILES]; ROWS],
-    ) {
-        // SAFETY: the token exists.
-        unsafe {
-            black_box(products_avx2::<Self, ROWS, TILES> as Products<Self, ROWS, TILES>)(self, rows, weights, sums)
-        }
+    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
+        Some(products_avx2)
     }
 }
 
@@ -190,16 +176,8 @@ impl Vectors for HalfAvx2 {
         unsafe { _mm256_min_ps(greatest, x) }
     }
     #[inline(always)]
-    fn add_products<const ROWS: usize, const TILES: usize>(
-        self,
-        rows: [&[f32]; ROWS],
-        weights: &[[Line; TILES]],
-        sums: &mut [[Self::V; TILES]; ROWS],
-    ) {
-        // SAFETY: the token exists.
-        unsafe {
-            black_box(products_avx2::<Self, ROWS, TILES> as Products<Self, ROWS, TILES>)(self, rows, weights, sums)
-        }
+    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
+        Some(products_avx2)
     }
 }
 
@@ -298,16 +276,8 @@ impl Vectors for Avx512Floats {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
     }
     #[inline(always)]
-    fn add_products<const ROWS: usize, const TILES: usize>(
-        self,
-        rows: [&[f32]; ROWS],
-        weights: &[[Line; TILES]],
-        sums: &mut [[Self::V; TILES]; ROWS],
-    ) {
-        // SAFETY: the token exists.
-        unsafe {
-            black_box(products_avx512::<Self, ROWS, TILES> as Products<Self, ROWS, TILES>)(self, rows, weights, sums)
-        }
+    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
+        Some(products_avx512)
     }
 }
 

@@ -28,8 +28,9 @@ impl Method {
             observer.started();
             watched = observer.places();
         }
+        // Place of the first instruction of the chain.
+        let mut start = 0;
         for chain in 0..self.frozen.chains.len() {
-            let start = self.frozen.start_of(chain);
             let mut at = Position { chain, instruction: 0 };
             while at.instruction < self.frozen.chains[chain].len() {
                 spent += 1;
@@ -42,6 +43,7 @@ impl Method {
                     Err(error) => return Err(RunError::Instruction { place: Box::new(self.place(at)), error }),
                 }
             }
+            start += self.frozen.chains[chain].len();
         }
         if let Some(observer) = observer {
             observer.finished();

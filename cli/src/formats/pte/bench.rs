@@ -63,10 +63,8 @@ pub fn bench(
     let roofline = match roofline {
         true => {
             let run = |watch: &mut Watch<'_>| Ok(method.run_observed(&inputs, Some(watch)).map(drop)?);
-            Some(Roofline::of(
-                Watch::passes(WATCHED, None, run)?,
-                how.threads.map_or_else(threads::current, usize::from),
-            ))
+            let observation = Watch::passes(WATCHED, None, run)?;
+            Some(Roofline::of(observation, how.threads.map_or_else(threads::current, usize::from)))
         }
         false => None,
     };
