@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use super::store::store;
 use super::taps::{GROUPS, PackedTaps, TapOrder, blocks};
 use super::{Error, Requantise, Windows, expect};
 use crate::error::{ErrorKind, room};
-use crate::simd::bytes::{Bytes, BytesPath, DepthwiseScales, LANES, Lanes, WithBytes, requantised};
+use crate::simd::bytes::{
+    Bytes, BytesPath, DepthwiseLine, DepthwiseOrder, DepthwiseScales, LANES, Lanes, Tap, WithBytes, requantised, store,
+};
 use crate::threads::{Cost, for_each_piece_at};
 
 /// Columns of windows that are at hand at a time, each of which is one or two groups of taps.
@@ -64,7 +65,7 @@ impl Depthwise {
         requantise.check(outputs)?;
         expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
         expect("channels past those of the image", outputs % inputs.max(1), 0)?;
-        if *packed.order() != TapOrder::of([inputs, outputs], &windows) {
+        if *packed.order() != TapOrder::of(path, [inputs, outputs], &windows) {
             return Err(Error::new(ErrorKind::Geometry, "weights that were packed for other windows"));
         }
         let zeros = [requantise.input_zero, requantise.output_zero].map(i32::from);
@@ -100,8 +101,8 @@ impl Depthwise {
     /// Numbers that make results of the sums of each block, by lane as the path has them.
     fn tables(&self) -> Result<Vec<Block>, Error> {
         let (order, offset) = match self.path.depthwise_order() {
-            Some((order, offset)) => (Some(order), offset),
-            None => (None, 0),
+            DepthwiseOrder::Fours { channels, offset } => (Some(channels), offset),
+            DepthwiseOrder::Taps | DepthwiseOrder::Pairs => (None, 0),
         };
         let mut all = room(self.outputs().div_ceil(LANES))?;
         for block in blocks(self.packed.order()) {
@@ -201,13 +202,22 @@ impl Line<'_> {
         let (stride, padding) = (windows.stride[1], windows.padding[1][0]);
         let reach = (windows.kernel[1] - 1) * windows.dilation[1];
         let (count, together) = (out.len() / channels, self.depthwise.together());
+        // From this window on not all taps see the line.
+        let end = (self.width + padding).saturating_sub(reach).div_ceil(stride).min(count);
         let mut x = 0;
         while x < count {
             // Whether all taps of the window see the line.
-            let is_inside = |x: usize| x * stride >= padding && x * stride + reach < self.width + padding;
-            let pixels =
-                if x + together <= count && is_inside(x) && is_inside(x + together - 1) { together } else { 1 };
+            let is_inside = |x: usize| x * stride >= padding && x < end;
             let begin = (x * stride * channels).wrapping_sub(padding * channels);
+            if is_inside(x) {
+                let to = &mut out[x * channels..end * channels];
+                let windows = self.inside(bytes, starts, begin, to);
+                x += windows * together;
+                if windows > 0 {
+                    continue;
+                }
+            }
+            let pixels = if is_inside(x) && is_inside(x + together - 1) { together } else { 1 };
             let at = At { x, begin, is_inside: is_inside(x) };
             let to = &mut out[x * channels..][..pixels * channels];
             if !self.pixel(bytes, starts, at, to) {
@@ -215,6 +225,32 @@ impl Line<'_> {
             }
             x += pixels;
         }
+    }
+
+    /// Computes pixels all of whose taps see the line, several at a time, as long as they are far enough from the end of the
+    /// images; `begin` is the place of the first tap in a line. Returns how many times several there were.
+    #[inline(always)]
+    fn inside<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], begin: usize, out: &mut [i8]) -> usize {
+        let Depthwise { windows, inputs: channels, blocks, packed, .. } = self.depthwise;
+        let taps = windows.taps();
+        let out_step = self.depthwise.together() * channels;
+        let step = windows.stride[1] * out_step;
+        let last = blocks.last().map_or(0, |block| block.first);
+        let Some(farthest) = starts[..taps].iter().flatten().max() else { return 0 };
+        let Some(room) = self.images.len().checked_sub(farthest.wrapping_add(begin) + last + LANES) else { return 0 };
+        let count = (out.len() / out_step).min(room / step + 1);
+        for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(packed.order().depth())) {
+            let mut seen = [Tap { seen: self.padding, step: 0 }; DepthwiseLine::TAPS];
+            for (start, tap) in starts[..taps].iter().zip(&mut seen) {
+                if let Some(start) = start {
+                    *tap = Tap { seen: &self.images[start.wrapping_add(begin) + block.first..], step };
+                }
+            }
+            let out_len = (out_step - block.first).min(LANES);
+            let line = DepthwiseLine { taps: &seen[..taps], windows: count, weights, out_step, out_len };
+            bytes.depthwise_line(&line, &block.scales, &mut out[block.first..]);
+        }
+        count
     }
 
     /// Computes pixels; returns whether they are far enough from the end of the images.
@@ -236,7 +272,7 @@ impl Line<'_> {
                     None => return false,
                 }
             }
-            let results = bytes.depthwise(&seen[..depth], weights, &block.scales);
+            let results = bytes.depthwise(&seen[..depth], taps, weights, &block.scales);
             store(&results, &mut out[block.first..]);
         }
         true

@@ -6,10 +6,9 @@
 use std::ops::Range;
 
 use super::pack::Packed;
-use super::patches::{LONG, Patches, Pixel, ROWS, Rows, SHORT};
+use super::patches::{Patches, Pixel, SLACK};
 use super::requantise::Epilogue;
-use super::store::store_tiles;
-use crate::simd::bytes::{Bytes, WithBytes};
+use crate::simd::bytes::{Bytes, WithBytes, store_tiles};
 use crate::simd::dot::CHANNELS;
 use crate::threads::Columns;
 
@@ -24,10 +23,48 @@ pub(super) struct Piece<'a, E: Epilogue> {
     pub out: Columns<'a, E::Out>,
 }
 
+/// Pixels that are gathered together, at most.
+const PIXELS: usize = 24;
+
+/// Lines of memory for gathered inputs.
+#[repr(align(64))]
+struct Lines<const LINES: usize>([[u8; 64]; LINES]);
+
+/// Lines for small patches: fewer are zeroed for each piece of a convolution, and they stay in the nearest cache.
+const SMALL: usize = 16 << 10 >> 6;
+/// Lines for all others.
+const LARGE: usize = 56 << 10 >> 6;
+
+/// Where gathered inputs are.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Pixels that are gathered together.
+    pixels: usize,
+    /// Fours of inputs from one to the next.
+    row: usize,
+    /// Inputs of a patch that are gathered at a time: a multiple of four, if not all.
+    part: usize,
+}
+
+impl Shape {
+    /// The shape for patches of so many inputs, in so many lines of memory: as many pixels as fit, if all their inputs do.
+    fn of<B: Bytes>(inner: usize, lines: usize) -> Shape {
+        let room = lines * 64 / size_of::<[B::Input; 4]>();
+        let row = |part: usize| (part + SLACK).div_ceil(4);
+        let fits = |pixels: usize| pixels >= B::ROWS && pixels * row(inner) <= room;
+        if let Some(pixels) = [PIXELS, PIXELS / 2, PIXELS / 4].into_iter().find(|&pixels| fits(pixels)) {
+            return Shape { pixels, row: row(inner), part: inner };
+        }
+        let row = room / PIXELS;
+        Shape { pixels: PIXELS, row, part: 4 * row - SLACK }
+    }
+}
+
 /// Pixels next to each other, gathered together.
-struct Gathered<'g, const FOURS: usize> {
-    rows: &'g mut Rows<FOURS>,
-    pixels: [Pixel; ROWS],
+struct Gathered<'g, I> {
+    inputs: &'g mut [[I; 4]],
+    shape: Shape,
+    pixels: [Pixel; PIXELS],
     /// Number of pixels, and the row of results of the first.
     count: usize,
     first: usize,
@@ -45,27 +82,30 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
 
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
-        match self.packed.inner <= Rows::<SHORT>::PART {
-            true => self.run_by::<B, SHORT>(bytes),
-            false => self.run_by::<B, LONG>(bytes),
+        let small = Shape::of::<B>(self.packed.inner, SMALL);
+        if small.pixels == PIXELS && small.part == self.packed.inner {
+            let mut lines = Lines([[0; 64]; SMALL]);
+            return self.run_with(bytes, small, bytemuck::cast_slice_mut(&mut lines.0));
         }
+        let mut lines = Lines([[0; 64]; LARGE]);
+        let large = Shape::of::<B>(self.packed.inner, LARGE);
+        self.run_with(bytes, large, bytemuck::cast_slice_mut(&mut lines.0));
     }
 }
 
 impl<E: Epilogue> Piece<'_, E> {
-    /// Computes all pixels with patches of so many fours of bytes.
+    /// Computes all pixels with patches of this shape.
     #[inline(always)]
-    fn run_by<B: Bytes, const FOURS: usize>(mut self, bytes: B) {
-        let mut rows = Rows::<FOURS>::ZERO;
+    fn run_with<B: Bytes>(mut self, bytes: B, shape: Shape, inputs: &mut [[B::Input; 4]]) {
         let mut pixel = self.patches.pixel(self.pixels.start);
-        for first in (0..self.pixels.len()).step_by(ROWS) {
-            let count = ROWS.min(self.pixels.len() - first);
-            let mut pixels = [pixel; ROWS];
+        for first in (0..self.pixels.len()).step_by(shape.pixels) {
+            let count = shape.pixels.min(self.pixels.len() - first);
+            let mut pixels = [pixel; PIXELS];
             for pixels in &mut pixels[..count] {
                 *pixels = pixel;
                 self.patches.advance(&mut pixel);
             }
-            let mut gathered = Gathered { rows: &mut rows, pixels, count, first };
+            let mut gathered = Gathered { inputs: &mut *inputs, shape, pixels, count, first };
             for group in 0..self.packed.channel_groups {
                 self.group(bytes, group, &mut gathered);
             }
@@ -74,22 +114,22 @@ impl<E: Epilogue> Piece<'_, E> {
 
     /// Computes all tiles of a group of channels.
     #[inline(always)]
-    fn group<B: Bytes, const FOURS: usize>(&mut self, bytes: B, group: usize, gathered: &mut Gathered<'_, FOURS>) {
-        if self.packed.inner <= Rows::<FOURS>::PART {
-            self.gather::<B, FOURS>(group, 0..gathered.count, [0, self.packed.inner], gathered);
+    fn group<B: Bytes>(&mut self, bytes: B, group: usize, gathered: &mut Gathered<'_, B::Input>) {
+        if gathered.shape.part == self.packed.inner {
+            self.gather(bytes, group, 0..gathered.count, [0, self.packed.inner], gathered);
         }
         let mut tile = self.tiles.start;
         while tile < self.tiles.end {
             let count = self.packed.block.min(self.tiles.end - tile);
             let at = Place { group, tile };
             match count {
-                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3, FOURS>(bytes, at, gathered),
-                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4, FOURS>(bytes, at, gathered),
-                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4, FOURS>(bytes, at, gathered),
-                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4, FOURS>(bytes, at, gathered),
-                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3, FOURS>(bytes, at, gathered),
-                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2, FOURS>(bytes, at, gathered),
-                _ => self.tiles::<B, 1, 1, 1, FOURS>(bytes, at, gathered),
+                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, gathered),
+                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, gathered),
+                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4>(bytes, at, gathered),
+                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4>(bytes, at, gathered),
+                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, gathered),
+                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, gathered),
+                _ => self.tiles::<B, 1, 1, 1>(bytes, at, gathered),
             }
             tile += count;
         }
@@ -97,33 +137,34 @@ impl<E: Epilogue> Piece<'_, E> {
 
     /// Gathers a part of the patches of some pixels.
     #[inline(always)]
-    fn gather<B: Bytes, const FOURS: usize>(
+    fn gather<B: Bytes>(
         &self,
+        bytes: B,
         group: usize,
         which: Range<usize>,
         part: [usize; 2],
-        gathered: &mut Gathered<'_, FOURS>,
+        gathered: &mut Gathered<'_, B::Input>,
     ) {
-        for (pixel, row) in gathered.pixels[which.clone()].iter().zip(&mut gathered.rows.0[which]) {
-            let zero = self.epilogue.zero(pixel.image) as u8;
-            self.patches.gather(*pixel, group, part, [zero, B::FLIP], row.as_flattened_mut());
+        let rows = gathered.inputs.chunks_exact_mut(gathered.shape.row);
+        for (pixel, row) in gathered.pixels.iter().zip(rows).take(which.end).skip(which.start) {
+            self.patches.gather(bytes, *pixel, group, part, self.epilogue.zero(pixel.image), row.as_flattened_mut());
         }
     }
 
-    /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one. [`ROWS`] is a multiple of `R`.
+    /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one. There are rows for as many as `R`.
     #[inline(always)]
-    fn tiles<B: Bytes, const C: usize, const R: usize, const FEW: usize, const FOURS: usize>(
+    fn tiles<B: Bytes, const C: usize, const R: usize, const FEW: usize>(
         &mut self,
         bytes: B,
         at: Place,
-        gathered: &mut Gathered<'_, FOURS>,
+        gathered: &mut Gathered<'_, B::Input>,
     ) {
         let mut first = 0;
         while first < gathered.count {
             match gathered.count - first {
-                1 => self.pixels::<B, C, 1, FOURS>(bytes, at, gathered, first),
-                left if left <= FEW => self.pixels::<B, C, FEW, FOURS>(bytes, at, gathered, first),
-                _ => self.pixels::<B, C, R, FOURS>(bytes, at, gathered, first),
+                1 => self.pixels::<B, C, 1>(bytes, at, gathered, first),
+                left if left <= FEW => self.pixels::<B, C, FEW>(bytes, at, gathered, first),
+                _ => self.pixels::<B, C, R>(bytes, at, gathered, first),
             }
             first += R;
         }
@@ -131,11 +172,11 @@ impl<E: Epilogue> Piece<'_, E> {
 
     /// Computes `C` tiles of the pixels from `first` on, `R` of them if there are as many.
     #[inline(always)]
-    fn pixels<B: Bytes, const C: usize, const R: usize, const FOURS: usize>(
+    fn pixels<B: Bytes, const C: usize, const R: usize>(
         &mut self,
         bytes: B,
         at: Place,
-        gathered: &mut Gathered<'_, FOURS>,
+        gathered: &mut Gathered<'_, B::Input>,
         first: usize,
     ) {
         let end = gathered.count.min(first + R);
@@ -144,22 +185,28 @@ impl<E: Epilogue> Piece<'_, E> {
         let mut sums = [[bytes.zero(); C]; R];
         let mut start = 0;
         while start < inner {
-            let len = Rows::<FOURS>::PART.min(inner - start);
-            if inner > Rows::<FOURS>::PART {
-                self.gather::<B, FOURS>(at.group, first..end, [start, len], gathered);
+            let Shape { row, part, .. } = gathered.shape;
+            let len = part.min(inner - start);
+            if part < inner {
+                self.gather(bytes, at.group, first..end, [start, len], gathered);
             }
-            let Some(rows) = gathered.rows.0[first..].first_chunk::<R>() else { return };
-            let panel = &panel[start / 4 * C..][..len.div_ceil(4) * C];
-            bytes.accumulate(&mut sums, rows, panel.as_chunks::<C>().0);
+            let fours = len.div_ceil(4);
+            let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
+            for (index, to) in rows.iter_mut().enumerate() {
+                *to = &gathered.inputs[(first + index) * row..][..fours];
+            }
+            let panel = panel[start / 4 * C..].as_chunks::<C>().0;
+            bytes.accumulate(&mut sums, rows, &panel[..fours]);
             start += len;
         }
         let columns = at.group * self.packed.each..(at.group + 1) * self.packed.each - self.tiles.start * CHANNELS;
         let tiles = self.epilogue.tiles::<C>(at.group * self.packed.tiles() + at.tile);
         let column = columns.start + (at.tile - self.tiles.start) * CHANNELS;
         let last = columns.end.min(column + C * CHANNELS);
-        for (row, (sums, pixel)) in (gathered.first + first..).zip(sums.iter().zip(&gathered.pixels[first..end])) {
-            let results = self.epilogue.finish(bytes, &tiles, pixel.image, sums);
-            store_tiles(&results, &mut self.out.row(row)[column..last]);
+        let images = gathered.pixels[first..end].iter().map(|pixel| pixel.image);
+        let results = self.epilogue.finish(bytes, &tiles, images, &sums);
+        for (row, results) in (gathered.first + first..gathered.first + end).zip(&results) {
+            store_tiles(results, &mut self.out.row(row)[column..last]);
         }
     }
 }

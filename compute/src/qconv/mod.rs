@@ -13,7 +13,6 @@ mod kernel;
 mod pack;
 mod patches;
 mod requantise;
-mod store;
 mod taps;
 #[cfg(test)]
 mod tests;

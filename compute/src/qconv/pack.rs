@@ -7,7 +7,7 @@ use crate::error::ErrorKind;
 use crate::interleave::{GROUP, Groups, Sums, Tile, UNIT, interleave};
 use crate::simd::bytes::BytesPath;
 use crate::simd::dot::{CHANNELS, Group};
-use crate::simd::run_wide;
+use crate::simd::{Loop, run_wide};
 use crate::threads::{Cost, WriteAll, for_each_at};
 
 /// Tiles of a block where there are many accumulators.
@@ -42,7 +42,9 @@ fn counts([outputs, inner]: [usize; 2], channel_groups: usize) -> Option<[usize;
 impl Packed {
     /// The layout of packed weights on this machine, by name: another name where they would be packed in another order.
     pub fn layout() -> String {
-        format!("blocks of {} tiles of {CHANNELS} channels, {UNIT} bytes each, then sums", block(BytesPath::best()))
+        let path = BytesPath::best();
+        let unit = if path.has_pairs() { "twice 2" } else { "4" };
+        format!("blocks of {} tiles of {CHANNELS} channels, {unit} bytes each, then sums", block(path))
     }
 
     /// Bytes that packed weights `[outputs, inner]`, in so many groups of channels, take; `None` if there are no such
@@ -89,6 +91,9 @@ impl Packed {
                     interleave(Tile { rows, row: inner, to: &mut groups[tile..], distance, convert: |unit| unit });
                     let sums: &mut [i32] = bytemuck::cast_slice_mut(&mut sums.0);
                     run_wide(Sums { rows, row: inner, sums, number: |byte| i32::from(byte as i8) });
+                }
+                if path.has_pairs() {
+                    run_wide(Pairs(groups));
                 }
             });
         }
@@ -150,6 +155,23 @@ impl Packed {
     #[inline(always)]
     pub(super) fn panel(&self, group: usize, first: usize, count: usize) -> &[Group] {
         &self.groups.all()[(group * self.tiles() + first) * self.depth..][..count * self.depth]
+    }
+}
+
+/// Groups in which the first two bytes of all channels come together, and then the other two.
+struct Pairs<'a>(&'a mut [Group]);
+
+impl Loop for Pairs<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for group in self.0 {
+            let units: [[[u8; 2]; 2]; CHANNELS] = bytemuck::cast(group.0);
+            let mut pairs = [[[0; 2]; CHANNELS]; 2];
+            for (channel, [first, second]) in units.into_iter().enumerate() {
+                (pairs[0][channel], pairs[1][channel]) = (first, second);
+            }
+            group.0 = bytemuck::cast(pairs);
+        }
     }
 }
 

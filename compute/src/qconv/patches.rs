@@ -1,26 +1,10 @@
 //! Patches of images under windows, gathered pixel by pixel.
 
 use super::Windows;
+use crate::simd::bytes::{Bytes, LANES};
 
-/// Bytes that copying may write behind what it copies.
-const SLACK: usize = 64;
-/// Pixels that are gathered together.
-pub(super) const ROWS: usize = 24;
-
-/// Parts of patches, of so many fours of bytes each with the slack.
-#[repr(align(64))]
-pub(super) struct Rows<const FOURS: usize>(pub [[[u8; 4]; FOURS]; ROWS]);
-
-impl<const FOURS: usize> Rows<FOURS> {
-    /// Bytes of a patch that are gathered at a time.
-    pub const PART: usize = FOURS * 4 - SLACK;
-    pub const ZERO: Self = Rows([[[0; 4]; FOURS]; ROWS]);
-}
-
-/// Fours of a row for short patches: less is zeroed for each piece of a convolution.
-pub(super) const SHORT: usize = (256 + SLACK) / 4;
-/// Fours of a row for all others: nine taps of 256 channels are one part, which all tiles see.
-pub(super) const LONG: usize = (2304 + SLACK) / 4;
+/// Inputs that copying may write behind what it copies.
+pub(super) const SLACK: usize = LANES;
 
 /// An output pixel: its image and place.
 #[derive(Clone, Copy)]
@@ -43,7 +27,7 @@ pub(super) struct Patches<'a> {
     spans: usize,
     /// True if there is one tap, which always sees the image.
     is_pointwise: bool,
-    /// True if a line of taps is shorter than a vector, and a patch is a part.
+    /// True if a line of taps is shorter than a vector.
     is_short: bool,
 }
 
@@ -57,7 +41,7 @@ impl<'a> Patches<'a> {
         let counts = windows.counts([h, w]);
         // An image of no size has windows nevertheless.
         let is_pointwise = windows.taps() == 1 && windows.padding == [[0; 2]; 2] && h > 0 && w > 0;
-        let is_short = is_dense && span <= SLACK && windows.kernel[0] * span <= Rows::<LONG>::PART;
+        let is_short = is_dense && span <= SLACK;
         Patches { images, sizes: [h, w, c], windows: *windows, counts, inputs, span, spans, is_pointwise, is_short }
     }
 
@@ -79,17 +63,25 @@ impl<'a> Patches<'a> {
         }
     }
 
-    /// Gathers `len` bytes of a patch from `start` on, at most [`Rows::PART`], with the bits of `flip` flipped; padding is `zero`.
+    /// Gathers `len` inputs of a patch from `start` on, behind which there is room for [`SLACK`] more; padding is `zero`.
     #[inline(always)]
-    pub fn gather(&self, pixel: Pixel, group: usize, [start, len]: [usize; 2], [zero, flip]: [u8; 2], to: &mut [u8]) {
+    pub fn gather<B: Bytes>(
+        &self,
+        bytes: B,
+        pixel: Pixel,
+        group: usize,
+        [start, len]: [usize; 2],
+        zero: i8,
+        to: &mut [B::Input],
+    ) {
         let ([h, w, c], windows) = (self.sizes, &self.windows);
         if self.is_pointwise {
             let line = pixel.image * h + pixel.y * windows.stride[0];
             let from = (line * w + pixel.x * windows.stride[1]) * c + group * self.inputs + start;
-            return copy(&self.images[from..], to, len, flip);
+            return copy(bytes, &self.images[from..], to, len);
         }
-        let padding = zero ^ flip;
-        if self.is_short && self.gather_lines(pixel, [padding, flip], to) {
+        let padding = B::input(zero);
+        if self.is_short && len == windows.kernel[0] * self.span && self.gather_lines(bytes, pixel, padding, to) {
             return;
         }
         let (mut index, mut at) = (if start == 0 { 0 } else { start / self.span }, 0);
@@ -112,7 +104,7 @@ impl<'a> Patches<'a> {
                     }
                     if left + right < count {
                         let from = &self.images[(pixel.image * h + y) * w * c + from + left - before..];
-                        copy(from, &mut to[left..], count - left - right, flip);
+                        copy(bytes, from, &mut to[left..], count - left - right);
                     }
                     if right > 0 {
                         to[count - right..count].fill(padding);
@@ -128,7 +120,7 @@ impl Patches<'_> {
     /// Gathers a patch by lines of taps, a vector each; `false` if a line leaves that of the image, or is too near to the end
     /// of the images.
     #[inline(always)]
-    fn gather_lines(&self, pixel: Pixel, [padding, flip]: [u8; 2], to: &mut [u8]) -> bool {
+    fn gather_lines<B: Bytes>(&self, bytes: B, pixel: Pixel, padding: B::Input, to: &mut [B::Input]) -> bool {
         let ([h, w, c], windows) = (self.sizes, &self.windows);
         let Some(x) = (pixel.x * windows.stride[1]).checked_sub(windows.padding[1][0]) else { return false };
         if x + windows.kernel[1] > w {
@@ -142,25 +134,20 @@ impl Patches<'_> {
             };
             let from = ((pixel.image * h + y) * w + x) * c;
             let Some(from) = self.images[from..].first_chunk::<SLACK>() else { return false };
-            for lane in 0..SLACK {
-                to[lane] = from[lane] as u8 ^ flip;
-            }
+            bytes.inputs(from, to);
         }
         true
     }
 }
 
-/// Copies bytes with bits flipped, whole vectors of them where there are some: `to` has room for one more.
+/// Copies inputs, whole vectors of them where there are some: `to` has room for one more.
 #[inline(always)]
-fn copy(from: &[i8], to: &mut [u8], len: usize, flip: u8) {
+fn copy<B: Bytes>(bytes: B, from: &[i8], to: &mut [B::Input], len: usize) {
     let vectors = len.div_ceil(SLACK);
     if let (Some(from), Some(to)) = (from.get(..vectors * SLACK), to.get_mut(..vectors * SLACK)) {
-        for (to, from) in to.as_chunks_mut::<SLACK>().0.iter_mut().zip(from.as_chunks::<SLACK>().0) {
-            for lane in 0..SLACK {
-                to[lane] = from[lane] as u8 ^ flip;
-            }
-        }
+        let lanes = from.as_chunks::<SLACK>().0.iter().zip(to.as_chunks_mut::<SLACK>().0);
+        lanes.for_each(|(from, to)| bytes.inputs(from, to));
     } else {
-        to.iter_mut().zip(&from[..len]).for_each(|(to, from)| *to = *from as u8 ^ flip);
+        to.iter_mut().zip(&from[..len]).for_each(|(to, from)| *to = B::input(*from));
     }
 }

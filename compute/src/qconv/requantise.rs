@@ -81,14 +81,14 @@ pub(super) trait Epilogue: Sync {
     /// Returns the numbers that neighbouring tiles from number `first` on need.
     fn tiles<const C: usize>(&self, first: usize) -> Self::Tiles<'_, C>;
 
-    /// Results of the sums of neighbouring tiles and one pixel.
-    fn finish<B: Bytes, const C: usize>(
+    /// Results of the sums of neighbouring tiles and some pixels; images of the first of these, if they are fewer.
+    fn finish<B: Bytes, const C: usize, const R: usize>(
         &self,
         bytes: B,
         tiles: &Self::Tiles<'_, C>,
-        image: usize,
-        sums: &[B::Sums; C],
-    ) -> [[Self::Out; CHANNELS]; C];
+        images: impl Iterator<Item = usize>,
+        sums: &[[B::Sums; C]; R],
+    ) -> [[[Self::Out; CHANNELS]; C]; R];
 }
 
 /// [`Requantise`] by tile.
@@ -116,14 +116,14 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
-    fn finish<B: Bytes, const C: usize>(
+    fn finish<B: Bytes, const C: usize, const R: usize>(
         &self,
         bytes: B,
         tiles: &TileScales<'_, C>,
-        _: usize,
-        sums: &[B::Sums; C],
-    ) -> [[i8; CHANNELS]; C] {
-        bytes.requantise(sums, tiles)
+        _: impl Iterator<Item = usize>,
+        sums: &[[B::Sums; C]; R],
+    ) -> [[[i8; CHANNELS]; C]; R] {
+        bytes.requantise_rows(sums, tiles)
     }
 }
 
@@ -167,23 +167,25 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
-    fn finish<B: Bytes, const C: usize>(
+    fn finish<B: Bytes, const C: usize, const R: usize>(
         &self,
         bytes: B,
         (weights, [scales, bias]): &DynamicTiles<'_, C>,
-        image: usize,
-        sums: &[B::Sums; C],
-    ) -> [[f32; CHANNELS]; C] {
+        images: impl Iterator<Item = usize>,
+        sums: &[[B::Sums; C]; R],
+    ) -> [[[f32; CHANNELS]; C]; R] {
         let Dynamic { limits: [low, high], offset, .. } = self.scales;
-        let [scale, zero] = self.images[image];
-        let zero = (zero as i32).wrapping_add(*offset);
-        let mut results = [[0.0; CHANNELS]; C];
-        for tile in 0..C {
-            let sums = bytes.sums(sums[tile]);
-            for channel in 0..CHANNELS {
-                let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[tile][channel]));
-                let y = (sum as f32 * scale).mul_add(scales[tile][channel], bias[tile][channel]);
-                results[tile][channel] = y.max(*low).min(*high);
+        let mut results = [[[0.0; CHANNELS]; C]; R];
+        for (image, (sums, results)) in images.zip(sums.iter().zip(&mut results)) {
+            let [scale, zero] = self.images[image];
+            let zero = (zero as i32).wrapping_add(*offset);
+            for tile in 0..C {
+                let sums = bytes.sums(sums[tile]);
+                for channel in 0..CHANNELS {
+                    let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[tile][channel]));
+                    let y = (sum as f32 * scale).mul_add(scales[tile][channel], bias[tile][channel]);
+                    results[tile][channel] = y.max(*low).min(*high);
+                }
             }
         }
         results

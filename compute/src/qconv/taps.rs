@@ -5,12 +5,12 @@
 use super::{Error, Windows, expect};
 use crate::error::ErrorKind;
 use crate::interleave::{Groups, UNIT};
-use crate::simd::bytes::{BytesPath, LANES, Lanes};
+use crate::simd::bytes::{BytesPath, DepthwiseLine, DepthwiseOrder, LANES, Lanes};
 use crate::simd::dot::Group;
 use crate::simd::{Loop, run_wide};
 
 /// Groups of four taps that are computed together, at most; a plain loop takes more.
-pub(super) const GROUPS: usize = 16;
+pub(super) const GROUPS: usize = DepthwiseLine::TAPS / UNIT;
 
 /// Four taps of a block of channels.
 pub(super) type Taps = [Lanes<i8>; UNIT];
@@ -29,13 +29,14 @@ pub(super) struct TapOrder {
 
 impl TapOrder {
     /// The order for windows over images of so many inputs.
-    pub fn of([inputs, outputs]: [usize; 2], windows: &Windows) -> TapOrder {
+    pub fn of(path: BytesPath, [inputs, outputs]: [usize; 2], windows: &Windows) -> TapOrder {
         let (kernel, stride) = (windows.kernel, windows.stride[1]);
         let together = if stride == 1 { (LANES / outputs.max(1)).max(1) } else { 1 };
         // Those that `Line::run_columns` has loops for.
         let is_square = kernel == [3, 3] || kernel == [5, 5];
         let has_columns = is_square && windows.dilation[1] == 1 && (1..=2).contains(&stride);
-        let by_column = inputs == outputs && outputs >= LANES && has_columns;
+        let shares_columns = path.depthwise_order() != DepthwiseOrder::Pairs;
+        let by_column = inputs == outputs && outputs >= LANES && has_columns && shares_columns;
         TapOrder { kernel, inputs, outputs, together, by_column }
     }
 
@@ -127,10 +128,12 @@ impl PackedTaps {
     /// The layout of packed weights on this machine, by name: another name where they would be packed in another order.
     pub fn layout(channels: [usize; 2], windows: &Windows) -> String {
         let order = match BytesPath::best().depthwise_order() {
-            Some(_) => "interleaved",
-            None => "one after the other",
+            DepthwiseOrder::Fours { .. } => "interleaved",
+            DepthwiseOrder::Pairs => "in pairs",
+            DepthwiseOrder::Taps => "one after the other",
         };
-        let TapOrder { kernel: [height, width], inputs, together, by_column, .. } = TapOrder::of(channels, windows);
+        let TapOrder { kernel: [height, width], inputs, together, by_column, .. } =
+            TapOrder::of(BytesPath::best(), channels, windows);
         let columns = if by_column { "by columns" } else { "by rows" };
         format!(
             "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, of {inputs} inputs, {together} pixels at a time, \
@@ -140,7 +143,7 @@ impl PackedTaps {
 
     /// Bytes that packed weights for images of so many inputs, and so many outputs, take; `None` if they cannot be counted.
     pub fn packed_len(channels: [usize; 2], windows: &Windows) -> Option<usize> {
-        let [taps, weights, sums] = TapOrder::of(channels, windows).lengths()?;
+        let [taps, weights, sums] = TapOrder::of(BytesPath::best(), channels, windows).lengths()?;
         taps.checked_add(weights)?.checked_add(sums)
     }
 
@@ -162,12 +165,11 @@ impl PackedTaps {
         windows.check()?;
         let outputs = channels[1];
         expect("weights", weights.len(), windows.taps().saturating_mul(outputs))?;
-        let mut packed = PackedTaps::zeroed(channels, windows)?;
+        let mut packed = PackedTaps::zeroed(path, channels, windows)?;
         let taps = packed.order;
         let (groups, plain, sums) = packed.parts();
         plain[..weights.len()].copy_from_slice(weights);
         run_wide(Add { weights, sums: &mut sums[..outputs] });
-        let order = path.depthwise_order().map(|(order, _)| order);
         for (block, groups) in blocks(&taps).zip(groups.chunks_exact_mut(taps.depth().max(1))) {
             for (group, to) in groups.iter_mut().enumerate() {
                 let mut four: Taps = [[0; LANES]; UNIT];
@@ -181,13 +183,20 @@ impl PackedTaps {
                             .for_each(|(lane, channel)| lanes[lane] = row[channel]),
                     }
                 }
-                match order {
-                    Some(order) => {
-                        for (lanes, to) in order.iter().zip(to.as_flattened_mut().as_chunks_mut::<UNIT>().0) {
+                match path.depthwise_order() {
+                    DepthwiseOrder::Fours { channels, .. } => {
+                        for (lanes, to) in channels.iter().zip(to.as_flattened_mut().as_chunks_mut::<UNIT>().0) {
                             *to = [four[0][*lanes], four[1][*lanes], four[2][*lanes], four[3][*lanes]];
                         }
                     }
-                    None => *to = four,
+                    DepthwiseOrder::Pairs => {
+                        for (pair, to) in four.as_chunks::<2>().0.iter().zip(to.as_chunks_mut::<2>().0) {
+                            for (lane, to) in to.as_flattened_mut().as_chunks_mut().0.iter_mut().enumerate() {
+                                *to = [pair[0][lane], pair[1][lane]];
+                            }
+                        }
+                    }
+                    DepthwiseOrder::Taps => *to = four,
                 }
             }
         }
@@ -201,13 +210,13 @@ impl PackedTaps {
         windows: &Windows,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> Result<Option<PackedTaps>, Error> {
-        let mut packed = PackedTaps::zeroed(channels, windows)?;
+        let mut packed = PackedTaps::zeroed(BytesPath::best(), channels, windows)?;
         let filled = fill(bytemuck::cast_slice_mut(packed.groups.all_mut()));
         Ok(filled.then_some(packed))
     }
 
-    fn zeroed(channels: [usize; 2], windows: &Windows) -> Result<PackedTaps, Error> {
-        let order = TapOrder::of(channels, windows);
+    fn zeroed(path: BytesPath, channels: [usize; 2], windows: &Windows) -> Result<PackedTaps, Error> {
+        let order = TapOrder::of(path, channels, windows);
         let lengths = order.lengths();
         let lengths = lengths.ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
         let bytes = lengths.into_iter().fold(0, usize::saturating_add);

@@ -21,16 +21,20 @@ macro_rules! columns_of_taps {
             weights: &[[Lanes<i8>; 4]],
             scales: &DepthwiseScales,
         ) -> Lanes<i8> {
-            self.depthwise(columns, weights, scales)
+            self.depthwise(columns, 4 * columns.len(), weights, scales)
         }
     };
 }
 
 mod path;
+mod store;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use path::BytesPath;
+pub(crate) use path::{BytesPath, DepthwiseOrder};
+pub(crate) use store::{store, store_tiles};
+
+use bytemuck::Pod;
 
 use super::dot::{CHANNELS, Group};
 
@@ -46,36 +50,45 @@ pub(crate) trait Bytes: Copy {
     type Sums: Copy;
     /// Four weights per channel of a tile.
     type Weights: Copy;
+    /// An input as products take it.
+    type Input: Pod;
     /// Bytes of four taps of neighbouring channels.
     type Column<'a>: Copy;
 
     /// Tiles whose sums fit the registers next to the weights and the inputs: 4 with 24 sums in all, or 1.
     const TILES: usize;
-    /// Rows of inputs for one tile, where one tile is all that fits.
+    /// Rows of inputs for one tile, where one tile is all that fits: as many as there are with several, or more.
     const ROWS: usize;
-    /// Flipped bits of each input: 0x80 where inputs are multiplied as numbers from 0 on, each 128 more than its value.
-    const FLIP: u8;
+    /// An input: where inputs are multiplied as numbers from 0 on, each is 128 more than its value.
+    fn input(byte: i8) -> Self::Input;
+    /// Inputs of neighbours.
+    #[inline(always)]
+    fn inputs(self, bytes: &Lanes<i8>, to: &mut Lanes<Self::Input>) {
+        for lane in 0..LANES {
+            to[lane] = Self::input(bytes[lane]);
+        }
+    }
     /// Sums of nothing.
     fn zero(self) -> Self::Sums;
     /// Weights of a tile.
     fn weights(self, group: &Group) -> Self::Weights;
     /// Adds the products of four inputs with the weights of each channel, wrapping.
-    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums;
+    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [Self::Input; 4]) -> Self::Sums;
     /// Sum of each channel of a tile, in order.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
 
-    /// Adds the products of rows of inputs, four together, with the groups of `C` tiles.
+    /// Adds the products of rows of inputs, four together, with the groups of `C` tiles. Rows are as long as the panel.
     #[inline(always)]
-    fn accumulate<const C: usize, const R: usize, const LEN: usize>(
+    fn accumulate<const C: usize, const R: usize>(
         self,
         sums: &mut [[Self::Sums; C]; R],
-        rows: &[[[u8; 4]; LEN]; R],
+        rows: [&[[Self::Input; 4]]; R],
         panel: &[[Group; C]],
     ) {
         let mut all = *sums;
-        for index in 0..panel.len().min(LEN) {
-            let mut weights = [self.weights(&panel[index][0]); C];
-            for (weights, group) in weights.iter_mut().zip(&panel[index]) {
+        for (index, groups) in panel.iter().enumerate() {
+            let mut weights = [self.weights(&groups[0]); C];
+            for (weights, group) in weights.iter_mut().zip(groups) {
                 *weights = self.weights(group);
             }
             for (sums, row) in all.iter_mut().zip(rows) {
@@ -85,6 +98,20 @@ pub(crate) trait Bytes: Copy {
             }
         }
         *sums = all;
+    }
+
+    /// Results of rows of sums of neighbouring tiles.
+    #[inline(always)]
+    fn requantise_rows<const C: usize, const R: usize>(
+        self,
+        sums: &[[Self::Sums; C]; R],
+        scales: &TileScales<'_, C>,
+    ) -> [[[i8; CHANNELS]; C]; R] {
+        let mut results = [[[0; CHANNELS]; C]; R];
+        for (results, sums) in results.iter_mut().zip(sums) {
+            *results = self.requantise(sums, scales);
+        }
+        results
     }
 
     /// Results of the sums of neighbouring tiles.
@@ -101,11 +128,33 @@ pub(crate) trait Bytes: Copy {
         results
     }
 
-    /// Results of neighbouring channels, of which each has a weight for each tap; taps come in groups of four. Weights
-    /// and scales are in the order of [`BytesPath::depthwise_order`].
+    /// Results of neighbouring channels, of which each has a weight for each of `count` taps; taps come in groups of four.
+    /// Weights and scales are in the order of [`BytesPath::depthwise_order`].
     #[inline(always)]
-    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
+    fn depthwise(
+        self,
+        taps: &[[&Lanes<i8>; 4]],
+        _count: usize,
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
         plain_depthwise(taps, weights, scales)
+    }
+
+    /// Results of windows of a line, each as that of [`Bytes::depthwise`]; `out` has the first of them at its begin.
+    #[inline(always)]
+    fn depthwise_line(self, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
+        const GROUPS: usize = DepthwiseLine::TAPS / 4;
+        let DepthwiseLine { taps, windows, weights, out_step, out_len } = *line;
+        let depth = weights.len().min(GROUPS);
+        for window in 0..windows {
+            let mut seen = [[taps[0].lanes(0); 4]; GROUPS];
+            for (seen, tap) in seen.as_flattened_mut().iter_mut().zip(taps) {
+                *seen = tap.lanes(window);
+            }
+            let results = self.depthwise(&seen[..depth], taps.len(), weights, scales);
+            store(&results, &mut out[window * out_step..][..out_len]);
+        }
     }
 
     /// Taps for [`Bytes::depthwise_columns`], which several results may use.
@@ -138,6 +187,43 @@ pub(crate) struct DepthwiseScales {
     pub zero: i32,
 }
 
+/// What a tap sees of neighbouring channels, from window to window.
+#[derive(Clone, Copy)]
+pub(crate) struct Tap<'a> {
+    /// What the first window sees, and all behind it.
+    pub seen: &'a [i8],
+    /// Bytes from one window to the next.
+    pub step: usize,
+}
+
+impl<'a> Tap<'a> {
+    /// What a window sees.
+    #[inline(always)]
+    fn lanes(self, window: usize) -> &'a Lanes<i8> {
+        let lanes = self.seen.get(window * self.step..).and_then(<[i8]>::first_chunk);
+        lanes.expect("a window that sees the image")
+    }
+}
+
+/// Windows of a line: all see the image with the same taps.
+#[derive(Clone, Copy)]
+pub(crate) struct DepthwiseLine<'a> {
+    /// One or more, up to [`Self::TAPS`].
+    pub taps: &'a [Tap<'a>],
+    /// Number of windows.
+    pub windows: usize,
+    /// Groups of four taps.
+    pub weights: &'a [[Lanes<i8>; 4]],
+    /// Results from one window to the next, and how many of them are its own.
+    pub out_step: usize,
+    pub out_len: usize,
+}
+
+impl DepthwiseLine<'_> {
+    /// Taps of a window, at most.
+    pub(crate) const TAPS: usize = 64;
+}
+
 /// A computation that runs with the instructions of a path; `run` must be inlined, and so must what it calls.
 pub(crate) trait WithBytes {
     type Output;
@@ -152,11 +238,16 @@ pub(crate) struct Plain;
 impl Bytes for Plain {
     type Sums = [i32; CHANNELS];
     type Weights = [[i8; 4]; CHANNELS];
+    type Input = i8;
     columns_of_taps!();
 
     const TILES: usize = 1;
     const ROWS: usize = 1;
-    const FLIP: u8 = 0;
+
+    #[inline(always)]
+    fn input(byte: i8) -> i8 {
+        byte
+    }
 
     #[inline(always)]
     fn zero(self) -> Self::Sums {
@@ -169,10 +260,10 @@ impl Bytes for Plain {
     }
 
     #[inline(always)]
-    fn add(self, mut sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+    fn add(self, mut sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
         for (sum, weights) in sums.iter_mut().zip(weights) {
             for (weight, input) in weights.into_iter().zip(inputs) {
-                *sum = sum.wrapping_add(i32::from(weight).wrapping_mul(i32::from(input as i8)));
+                *sum = sum.wrapping_add(i32::from(weight).wrapping_mul(i32::from(input)));
             }
         }
         sums

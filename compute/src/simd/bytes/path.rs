@@ -22,6 +22,22 @@ pub(crate) enum BytesPath {
     Avx512Vnni(x86::Avx512Vnni),
 }
 
+/// Order of the weights of four taps of neighbouring channels, for [`Bytes::depthwise`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DepthwiseOrder {
+    /// Tap after tap.
+    Taps,
+    /// Two taps of each channel, then the other two.
+    Pairs,
+    /// Four taps of each channel; windows that have columns in common share what is made of these.
+    Fours {
+        /// The channel in each place.
+        channels: Lanes<usize>,
+        /// Number that is added to inputs.
+        offset: i32,
+    },
+}
+
 impl BytesPath {
     /// The fastest path of this machine.
     pub(crate) fn best() -> Self {
@@ -59,13 +75,23 @@ impl BytesPath {
         }
     }
 
-    /// Returns channels of [`Bytes::depthwise`] in the order of its weights, and the number it adds to inputs, where
-    /// weights of four taps are stored together for each channel; `None` where weights are stored tap by tap.
-    pub(crate) fn depthwise_order(self) -> Option<(Lanes<usize>, i32)> {
+    /// Returns how the weights of [`Bytes::depthwise`] are stored.
+    pub(crate) fn depthwise_order(self) -> DepthwiseOrder {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni(_) => Some((x86::interleaved_order(), 128)),
-            _ => None,
+            Self::Avx512Vnni(_) => DepthwiseOrder::Fours { channels: x86::interleaved_order(), offset: 128 },
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => DepthwiseOrder::Pairs,
+            _ => DepthwiseOrder::Taps,
+        }
+    }
+
+    /// Returns whether a group has the first two weights of each channel, then the other two, instead of all four of each.
+    pub(crate) fn has_pairs(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => true,
+            _ => false,
         }
     }
 
@@ -78,7 +104,7 @@ impl BytesPath {
         }
     }
 
-    /// Returns the number that [`Bytes::FLIP`] adds to inputs.
+    /// Returns the number that [`Bytes::input`] adds to inputs.
     pub(crate) fn offset(self) -> i32 {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -5,8 +5,9 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
+use std::hint::black_box;
 
-use super::{Bytes, DepthwiseScales, LANES, Lanes, TileScales, WithBytes};
+use super::{Bytes, DepthwiseLine, DepthwiseScales, LANES, Lanes, TileScales, WithBytes, store};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
 
@@ -25,134 +26,198 @@ token!(
     "avx2" "fma" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
 );
 
+/// Tiles of neighbouring channels that are computed together.
+const PARTS: usize = LANES / CHANNELS;
+
+/// A byte with 128 added.
+#[inline(always)]
+fn flipped(byte: i8) -> u8 {
+    byte as u8 ^ 0x80
+}
+
 /// The halves of a group.
 #[inline(always)]
 fn halves(group: &Group) -> &[[u8; 32]] {
     group.0.as_chunks().0
 }
 
-/// A channel has two sums: of its even pairs of inputs, and of its odd ones.
+/// Groups have the first two weights of each channel, then the other two: products of two fit 32 bits.
 impl Bytes for Avx2 {
-    type Sums = [__m256i; 4];
+    type Sums = [__m256i; 2];
     type Weights = [__m256i; 4];
+    type Input = i16;
     columns_of_taps!();
 
     const TILES: usize = 1;
     const ROWS: usize = 6;
-    const FLIP: u8 = 0;
+
+    #[inline(always)]
+    fn input(byte: i8) -> i16 {
+        byte.into()
+    }
+
+    #[inline(always)]
+    fn inputs(self, bytes: &Lanes<i8>, to: &mut Lanes<i16>) {
+        let (from, to) = (bytes.as_chunks::<CHANNELS>().0, to.as_chunks_mut::<CHANNELS>().0);
+        for (from, to) in from.iter().zip(to) {
+            // SAFETY: there are 16 bytes and as many inputs, and the token exists.
+            unsafe {
+                let words = _mm256_cvtepi8_epi16(_mm_loadu_si128(from.as_ptr().cast()));
+                _mm256_storeu_si256(to.as_mut_ptr().cast(), words);
+            }
+        }
+    }
 
     #[inline(always)]
     fn zero(self) -> Self::Sums {
         // SAFETY: the token exists.
-        unsafe { [_mm256_setzero_si256(); 4] }
+        unsafe { [_mm256_setzero_si256(); 2] }
     }
 
     #[inline(always)]
     fn weights(self, group: &Group) -> Self::Weights {
-        let ([a, b], [c, d]) = (self.half(group, 0), self.half(group, 2));
+        let ([a, b], [c, d]) = (self.pair(group, 0), self.pair(group, 1));
         [a, b, c, d]
     }
 
     #[inline(always)]
-    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
-        // Two products of bytes fit 32 bits.
-        // SAFETY: the token exists.
-        unsafe {
-            let inputs = _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(i32::from_ne_bytes(inputs))));
-            [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
-                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
-                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
-            ]
-        }
+    fn add(self, sums: Self::Sums, [a, b, c, d]: Self::Weights, inputs: [i16; 4]) -> Self::Sums {
+        let [first, second] = bytemuck::cast::<[i16; 4], [[i16; 2]; 2]>(inputs);
+        self.add_pair(self.add_pair(sums, [a, b], first), [c, d], second)
     }
 
     #[inline(always)]
-    fn accumulate<const C: usize, const R: usize, const LEN: usize>(
+    fn accumulate<const C: usize, const R: usize>(
         self,
         sums: &mut [[Self::Sums; C]; R],
-        rows: &[[[u8; 4]; LEN]; R],
+        rows: [&[[i16; 4]]; R],
         panel: &[[Group; C]],
     ) {
-        // The place of widened inputs is zeroed in every call.
-        match panel.len() {
-            ..=8 => self.accumulate_by::<C, R, LEN, 8>(sums, rows, panel),
-            _ => self.accumulate_by::<C, R, LEN, 32>(sums, rows, panel),
-        }
+        let accumulate: Accumulate<C, R> = accumulate_avx2;
+        // SAFETY: the token exists.
+        unsafe { black_box(accumulate)(self, sums, rows, panel) }
     }
 
     #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         // SAFETY: vectors and numbers are the same bytes.
-        unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(self.in_order(sums)) }
+        unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(sums) }
     }
 
     #[inline(always)]
     fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
         let mut results = [[0; CHANNELS]; C];
         for tile in 0..C {
-            let [first, second] = self.in_order(sums[tile]);
             let (starts, factors) = (scales.starts[tile].as_ptr(), scales.factors[tile].as_ptr());
-            // SAFETY: there are 16 starts and factors, and the token exists.
-            let words = unsafe {
-                [
-                    self.rounded(first, starts, factors, scales.limits),
-                    self.rounded(second, starts.add(8), factors.add(8), scales.limits),
-                ]
-            };
+            // SAFETY: there are 16 starts and factors.
+            let words = unsafe { self.rounded_tile(sums[tile], starts, factors, scales.limits) };
             results[tile] = self.packed(words, scales.zero);
         }
         results
     }
 
     #[inline(always)]
-    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
-        let mut results = [[0; CHANNELS]; LANES / CHANNELS];
-        for (part, results) in results.iter_mut().enumerate() {
-            let first = part * CHANNELS;
-            // SAFETY: the token exists.
-            let mut sums = unsafe { [_mm256_setzero_si256(); 2] };
-            for (taps, weights) in taps.iter().zip(weights) {
-                for pair in [0, 2] {
-                    let taps = self.pairs([taps[pair], taps[pair + 1]], first);
-                    let weights = self.pairs([&weights[pair], &weights[pair + 1]], first);
-                    for (sums, (taps, weights)) in sums.iter_mut().zip(taps.into_iter().zip(weights)) {
-                        // Two products of bytes fit 32 bits.
-                        // SAFETY: the token exists.
-                        *sums = unsafe { _mm256_add_epi32(*sums, _mm256_madd_epi16(taps, weights)) };
-                    }
-                }
-            }
-            let (starts, factors) = (scales.starts[first..].as_ptr(), scales.factors[first..].as_ptr());
-            // SAFETY: there are 16 starts and factors from the first of a part on, and the token exists.
-            let words = unsafe {
-                // Pairs leave the channels from 4 on of each half behind those of both halves.
-                let halves = [
-                    _mm256_permute2x128_si256::<0x20>(sums[0], sums[1]),
-                    _mm256_permute2x128_si256::<0x31>(sums[0], sums[1]),
-                ];
-                [
-                    self.rounded(halves[0], starts, factors, scales.limits),
-                    self.rounded(halves[1], starts.add(8), factors.add(8), scales.limits),
-                ]
-            };
-            *results = self.packed(words, scales.zero);
+    fn requantise_rows<const C: usize, const R: usize>(
+        self,
+        sums: &[[Self::Sums; C]; R],
+        scales: &TileScales<'_, C>,
+    ) -> [[[i8; CHANNELS]; C]; R] {
+        let requantise: Requantise<C, R> = requantise_avx2;
+        // SAFETY: the token exists.
+        unsafe { black_box(requantise)(self, sums, scales) }
+    }
+
+    #[inline(always)]
+    fn depthwise(
+        self,
+        taps: &[[&Lanes<i8>; 4]],
+        count: usize,
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
+        let weights = weights.as_flattened().as_chunks::<2>().0;
+        let mut sums = [self.zero(); PARTS];
+        for (taps, weights) in taps.as_flattened().as_chunks().0.iter().zip(weights).take(count.div_ceil(2)) {
+            self.add_taps(&mut sums, *taps, weights);
         }
-        bytemuck::cast(results)
+        self.finished(sums, scales)
+    }
+
+    #[inline(always)]
+    fn depthwise_line(self, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
+        let depthwise: Depthwise = depthwise_avx2;
+        // SAFETY: the token exists.
+        unsafe { black_box(depthwise)(self, line, scales, out) }
     }
 }
 
 impl Avx2 {
-    /// Bytes of two taps as pairs of numbers of 16 bits, of sixteen channels: the first and third four, and the others.
+    /// Adds the products of two taps.
     #[inline(always)]
-    fn pairs(self, taps: [&Lanes<i8>; 2], first: usize) -> [__m256i; 2] {
-        let (a, b) = (taps[0][first..][..CHANNELS].as_ptr(), taps[1][first..][..CHANNELS].as_ptr());
+    fn add_taps(self, sums: &mut [[__m256i; 2]; PARTS], [a, b]: [&Lanes<i8>; 2], weights: &[Lanes<i8>; 2]) {
+        let (a, b) = (a.as_chunks().0, b.as_chunks().0);
+        let weights: &[[u8; 32]; PARTS] = bytemuck::cast_ref(weights);
+        for part in 0..PARTS {
+            let (seen, weights) = (self.pairs(&a[part], &b[part]), self.widened(&weights[part]));
+            sums[part] = self.add_products(sums[part], weights, seen);
+        }
+    }
+
+    /// Results of the sums of neighbouring channels.
+    #[inline(always)]
+    fn finished(self, sums: [[__m256i; 2]; PARTS], scales: &DepthwiseScales) -> Lanes<i8> {
+        let mut words = sums;
+        for part in 0..PARTS {
+            let first = part * CHANNELS;
+            let (starts, factors) = (scales.starts[first..].as_ptr(), scales.factors[first..].as_ptr());
+            // SAFETY: there are 16 starts and factors from the first of a part on.
+            words[part] = unsafe { self.rounded_tile(sums[part], starts, factors, scales.limits) };
+        }
+        let [a, b, c, d] = words;
+        bytemuck::cast([self.packed_tiles([a, b], scales.zero), self.packed_tiles([c, d], scales.zero)])
+    }
+
+    /// Bytes of two taps of sixteen channels as pairs of numbers of 16 bits, eight channels each.
+    #[inline(always)]
+    fn pairs(self, a: &[i8; CHANNELS], b: &[i8; CHANNELS]) -> [__m256i; 2] {
         // SAFETY: there are 16 bytes behind each, and the token exists.
         unsafe {
-            let a = _mm256_cvtepi8_epi16(_mm_loadu_si128(a.cast()));
-            let b = _mm256_cvtepi8_epi16(_mm_loadu_si128(b.cast()));
-            [_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b)]
+            let (a, b) = (_mm_loadu_si128(a.as_ptr().cast()), _mm_loadu_si128(b.as_ptr().cast()));
+            [_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b)), _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b))]
+        }
+    }
+
+    /// Results of sixteen sums before the zero point is added.
+    ///
+    /// # Safety
+    ///
+    /// There are sixteen starts and factors.
+    #[inline(always)]
+    unsafe fn rounded_tile(
+        self,
+        [first, second]: [__m256i; 2],
+        starts: *const i32,
+        factors: *const f32,
+        limits: [f32; 2],
+    ) -> [__m256i; 2] {
+        // SAFETY: by the caller.
+        unsafe {
+            [self.rounded(first, starts, factors, limits), self.rounded(second, starts.add(8), factors.add(8), limits)]
+        }
+    }
+
+    /// Numbers of two tiles as [`Self::packed`] has them: as one vector.
+    #[inline(always)]
+    fn packed_tiles(self, [a, b]: [[__m256i; 2]; 2], zero: i32) -> [i8; 2 * CHANNELS] {
+        // SAFETY: the token exists; vectors and numbers are the same bytes.
+        unsafe {
+            let zero = _mm256_set1_epi16(zero as i16);
+            let a = _mm256_add_epi16(_mm256_packs_epi32(a[0], a[1]), zero);
+            let b = _mm256_add_epi16(_mm256_packs_epi32(b[0], b[1]), zero);
+            // Packing works in halves of vectors.
+            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            let packed = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(a, b), order);
+            std::mem::transmute::<__m256i, [i8; 2 * CHANNELS]>(packed)
         }
     }
 
@@ -169,18 +234,6 @@ impl Avx2 {
         }
     }
 
-    /// The sum of each channel, in order.
-    #[inline(always)]
-    fn in_order(self, sums: [__m256i; 4]) -> [__m256i; 2] {
-        // SAFETY: the token exists.
-        unsafe {
-            [
-                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[0], sums[1])),
-                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[2], sums[3])),
-            ]
-        }
-    }
-
     /// Results of sums before the zero point is added. Rounding is to the nearest even number; limits come second, so that
     /// there is always a number.
     ///
@@ -194,65 +247,40 @@ impl Avx2 {
             let sums = _mm256_add_epi32(sums, _mm256_loadu_si256(starts.cast()));
             let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_loadu_ps(factors));
             let limited = _mm256_min_ps(_mm256_max_ps(scaled, _mm256_set1_ps(low)), _mm256_set1_ps(high));
-            _mm256_cvtps_epi32(_mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited))
+            _mm256_cvtps_epi32(limited)
         }
     }
 
-    /// Inputs become numbers of 16 bits once for all tiles, `FOURS` fours at a time, rather than four by four in registers. Half a
-    /// tile comes at a time, so that the sums of six rows stay in registers, and weights are widened once for all of them.
+    /// Adds the products of two inputs with their weights, wrapping.
     #[inline(always)]
-    fn accumulate_by<const C: usize, const R: usize, const LEN: usize, const FOURS: usize>(
-        self,
-        sums: &mut [[[__m256i; 4]; C]; R],
-        rows: &[[[u8; 4]; LEN]; R],
-        panel: &[[Group; C]],
-    ) {
-        let mut words = [[[0i16; 4]; FOURS]; R];
-        for (part, panel) in panel[..panel.len().min(LEN)].chunks(FOURS).enumerate() {
-            for (words, row) in words.iter_mut().zip(rows) {
-                let row = &row[part * FOURS..][..panel.len()];
-                for (word, input) in words.as_flattened_mut().iter_mut().zip(row.as_flattened()) {
-                    *word = i16::from(*input as i8);
-                }
-            }
-            for tile in 0..C {
-                for half in [0, 2] {
-                    let mut all = [[sums[0][tile][half]; 2]; R];
-                    for (all, sums) in all.iter_mut().zip(sums.iter()) {
-                        *all = [sums[tile][half], sums[tile][half + 1]];
-                    }
-                    for (index, groups) in panel.iter().enumerate() {
-                        let weights = self.half(&groups[tile], half);
-                        for (all, words) in all.iter_mut().zip(&words) {
-                            *all = self.add_words(*all, weights, words[index]);
-                        }
-                    }
-                    for (all, sums) in all.iter().zip(sums.iter_mut()) {
-                        [sums[tile][half], sums[tile][half + 1]] = *all;
-                    }
-                }
-            }
-        }
+    fn add_pair(self, sums: [__m256i; 2], weights: [__m256i; 2], inputs: [i16; 2]) -> [__m256i; 2] {
+        // SAFETY: the token exists.
+        let inputs = unsafe { _mm256_set1_epi32(bytemuck::cast::<[i16; 2], i32>(inputs)) };
+        self.add_products(sums, weights, [inputs; 2])
     }
 
-    /// Adds the products of four inputs with the weights of half a tile, wrapping.
+    /// Adds the products of pairs of numbers, wrapping.
     #[inline(always)]
-    fn add_words(self, sums: [__m256i; 2], weights: [__m256i; 2], inputs: [i16; 4]) -> [__m256i; 2] {
-        // Two products of bytes fit 32 bits.
+    fn add_products(self, sums: [__m256i; 2], weights: [__m256i; 2], inputs: [__m256i; 2]) -> [__m256i; 2] {
         // SAFETY: the token exists.
         unsafe {
-            let inputs = _mm256_set1_epi64x(bytemuck::cast::<[i16; 4], i64>(inputs));
             [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs[0])),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs[1])),
             ]
         }
     }
 
-    /// Two vectors of weights of a group, from the first of half a tile on, as numbers of 16 bits.
+    /// Two weights of each channel as numbers of 16 bits.
     #[inline(always)]
-    fn half(self, group: &Group, first: usize) -> [__m256i; 2] {
-        let at = group.0[16 * first..][..32].as_ptr();
+    fn pair(self, group: &Group, pair: usize) -> [__m256i; 2] {
+        self.widened(&group.0.as_chunks().0[pair])
+    }
+
+    /// Bytes as signed numbers of 16 bits.
+    #[inline(always)]
+    fn widened(self, bytes: &[u8; 32]) -> [__m256i; 2] {
+        let at = bytes.as_ptr();
         // SAFETY: there are 32 bytes, and the token exists.
         unsafe {
             [_mm256_cvtepi8_epi16(_mm_loadu_si128(at.cast())), _mm256_cvtepi8_epi16(_mm_loadu_si128(at.add(16).cast()))]
@@ -260,14 +288,89 @@ impl Avx2 {
     }
 }
 
+// Inlined into a large function, these would not keep their numbers in registers; calls are through pointers that nothing is
+// known about, so that they are not inlined.
+type Accumulate<const C: usize, const R: usize> =
+    unsafe fn(Avx2, &mut [[[__m256i; 2]; C]; R], [&[[i16; 4]]; R], &[[Group; C]]);
+type Requantise<const C: usize, const R: usize> =
+    unsafe fn(Avx2, &[[[__m256i; 2]; C]; R], &TileScales<'_, C>) -> [[[i8; CHANNELS]; C]; R];
+
+type Depthwise = unsafe fn(Avx2, &DepthwiseLine<'_>, &DepthwiseScales, &mut [i8]);
+
+/// [`Bytes::depthwise_line`], by pairs of taps: weights have two of each channel.
+#[target_feature(enable = "avx2,fma")]
+fn depthwise_avx2(bytes: Avx2, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
+    let DepthwiseLine { taps, windows, weights, out_step, out_len } = *line;
+    let weights = weights.as_flattened().as_chunks::<2>().0;
+    for window in 0..windows {
+        let mut sums = [bytes.zero(); PARTS];
+        for (taps, weights) in taps.chunks(2).zip(weights) {
+            // Behind an odd number of taps there is a weight of 0.
+            let lanes = [taps[0].lanes(window), taps[taps.len() - 1].lanes(window)];
+            bytes.add_taps(&mut sums, lanes, weights);
+        }
+        store(&bytes.finished(sums, scales), &mut out[window * out_step..][..out_len]);
+    }
+}
+
+/// [`Bytes::requantise_rows`].
+#[target_feature(enable = "avx2,fma")]
+fn requantise_avx2<const C: usize, const R: usize>(
+    bytes: Avx2,
+    sums: &[[[__m256i; 2]; C]; R],
+    scales: &TileScales<'_, C>,
+) -> [[[i8; CHANNELS]; C]; R] {
+    let mut results = [[[0; CHANNELS]; C]; R];
+    for (results, sums) in results.iter_mut().zip(sums) {
+        *results = bytes.requantise(sums, scales);
+    }
+    results
+}
+
+/// [`Bytes::accumulate`]. Weights of two inputs come at a time, so that the sums of six rows stay in registers.
+#[target_feature(enable = "avx2,fma")]
+fn accumulate_avx2<const C: usize, const R: usize>(
+    bytes: Avx2,
+    sums: &mut [[[__m256i; 2]; C]; R],
+    rows: [&[[i16; 4]]; R],
+    panel: &[[Group; C]],
+) {
+    let mut pairs: [&[[i16; 2]]; R] = [&[]; R];
+    for (pairs, row) in pairs.iter_mut().zip(rows) {
+        *pairs = &row.as_flattened().as_chunks().0[..2 * panel.len()];
+    }
+    for tile in 0..C {
+        let mut all = [sums[0][tile]; R];
+        for (all, sums) in all.iter_mut().zip(sums.iter()) {
+            *all = sums[tile];
+        }
+        for (index, groups) in panel.iter().enumerate() {
+            for pair in 0..2 {
+                let weights = bytes.pair(&groups[tile], pair);
+                for (all, pairs) in all.iter_mut().zip(pairs) {
+                    *all = bytes.add_pair(*all, weights, pairs[2 * index + pair]);
+                }
+            }
+        }
+        for (all, sums) in all.iter().zip(sums.iter_mut()) {
+            sums[tile] = *all;
+        }
+    }
+}
+
 impl Bytes for AvxVnni {
     type Sums = [__m256i; 2];
     type Weights = [__m256i; 2];
+    type Input = u8;
     columns_of_taps!();
 
     const TILES: usize = 1;
     const ROWS: usize = 6;
-    const FLIP: u8 = 0x80;
+
+    #[inline(always)]
+    fn input(byte: i8) -> u8 {
+        flipped(byte)
+    }
 
     #[inline(always)]
     fn zero(self) -> Self::Sums {
@@ -301,11 +404,16 @@ impl Bytes for AvxVnni {
 impl Bytes for Avx512Vnni {
     type Sums = __m512i;
     type Weights = __m512i;
+    type Input = u8;
     type Column<'a> = [__m512i; 4];
 
     const TILES: usize = 4;
     const ROWS: usize = 12;
-    const FLIP: u8 = 0x80;
+
+    #[inline(always)]
+    fn input(byte: i8) -> u8 {
+        flipped(byte)
+    }
 
     #[inline(always)]
     fn zero(self) -> Self::Sums {
@@ -363,7 +471,13 @@ impl Bytes for Avx512Vnni {
     /// Bytes of four taps are interleaved into groups of four for each channel, which leaves channels in another order
     /// than they were; packing results to bytes restores it.
     #[inline(always)]
-    fn depthwise(self, taps: &[[&Lanes<i8>; 4]], weights: &[[Lanes<i8>; 4]], scales: &DepthwiseScales) -> Lanes<i8> {
+    fn depthwise(
+        self,
+        taps: &[[&Lanes<i8>; 4]],
+        _count: usize,
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
         let mut sums = [self.zero(); 4];
         for (taps, weights) in taps.iter().zip(weights) {
             self.add_column(&mut sums, &self.column(*taps), weights);

@@ -2,7 +2,7 @@
 
 /// Writes results of tiles, as many as there is room for.
 #[inline(always)]
-pub(super) fn store_tiles<T: Copy, const N: usize, const C: usize>(results: &[[T; N]; C], to: &mut [T]) {
+pub(crate) fn store_tiles<T: Copy, const N: usize, const C: usize>(results: &[[T; N]; C], to: &mut [T]) {
     let all = results.as_flattened();
     if to.len() == all.len() {
         return to.copy_from_slice(all);
@@ -14,7 +14,7 @@ pub(super) fn store_tiles<T: Copy, const N: usize, const C: usize>(results: &[[T
 
 /// Writes results, as many as there is room for.
 #[inline(always)]
-pub(super) fn store<T: Copy, const N: usize>(results: &[T; N], to: &mut [T]) {
+pub(crate) fn store<T: Copy, const N: usize>(results: &[T; N], to: &mut [T]) {
     if let Some(to) = to.first_chunk_mut::<N>() {
         return *to = *results;
     }
