@@ -1,9 +1,12 @@
 //! `edgepack view`: the graphs of a file as a page, for Graphviz or for Model Explorer, and its memory.
 
+use std::io::Write;
 use std::path::PathBuf;
 
+use crate::findings::tally;
 use crate::formats;
 use crate::outputs::is_stdout;
+use crate::profile::ExportRecord;
 use crate::recording::takes_stdout;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -48,7 +51,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let (head, format) = formats::read(&args.file, session)?;
     let findings = format.verify(&head, session);
     let status = if findings.has_errors() { Status::Findings } else { Status::Fine };
-    let graphs = format.graphs(&head, args.etrecord.as_deref(), session);
+    let record = args.etrecord.as_deref().map(|path| ExportRecord::read(path, session)).transpose()?;
+    let graphs = format.graphs(&head, record, session);
     let graphs = graphs.map_err(|failure| failure.about(&head.file.name))?;
     let view = View::new(&head.file.name, format.id(), graphs, &findings);
     if session.json {
@@ -66,6 +70,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             None => print_memory(&view, &mut session.out)?,
         },
         _ => session.write_text(path, &page(&view)?)?,
+    }
+    // A page shows its findings itself; the other forms have no place for them.
+    if findings.has_errors() && (args.dot || args.model_explorer || args.memory) {
+        writeln!(session.err, "{}: {}; `verify` lists them", head.file.name, tally(&findings))?;
     }
     Ok(status)
 }

@@ -35,7 +35,7 @@ use crate::compare::Tolerance;
 use crate::file::{self, File};
 use crate::layers::recorded::Recorded;
 use crate::options::{Inputs, Native};
-use crate::profile::{Profile, Recorder};
+use crate::profile::{ExportRecord, Profile, Recorder};
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::value::Value;
@@ -247,7 +247,12 @@ pub trait Format: Sync {
     }
 
     /// Graphs of the file, each before those that its nodes contain. `record` is the record of the export.
-    fn graphs(&self, _head: &Head, _record: Option<&Path>, _session: &mut Session) -> Result<Vec<Graph>, Failure> {
+    fn graphs(
+        &self,
+        _head: &Head,
+        _record: Option<ExportRecord>,
+        _session: &mut Session,
+    ) -> Result<Vec<Graph>, Failure> {
         Err(self.lacks("graph"))
     }
 

@@ -13,6 +13,25 @@ use edgepack_format::rules::mlf as rules;
 use tar::{Entry, EntryType};
 
 /// Members of an archive.
+///
+/// ```
+/// use edgepack_format::limits::Limits;
+/// use edgepack_loader::mlf::Archive;
+///
+/// let mut package = tar::Builder::new(Vec::new());
+/// for (path, content) in [("./metadata.json", &b"{}"[..]), ("./parameters/default.params", &[0; 8])] {
+///     let mut header = tar::Header::new_ustar();
+///     header.set_size(content.len() as u64);
+///     package.append_data(&mut header, path, content)?;
+/// }
+/// let bytes = package.into_inner()?;
+///
+/// let unpacked = Archive::read(&bytes, &Limits::default());
+/// assert!(unpacked.findings.is_empty());
+/// let metadata = unpacked.archive.find("metadata.json").unwrap();
+/// assert_eq!(&bytes[metadata], b"{}");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Archive {
     /// By path, relative and without `./`.

@@ -5,7 +5,6 @@ mod recorded;
 mod summary;
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use edgepack_format::FileKind;
@@ -23,6 +22,7 @@ use super::inspection::{Inside, Summary, show};
 use super::pte::{payloads, tables};
 use super::{Format, Head, Piece, Root, Size, pte};
 use crate::file::{File, read_head};
+use crate::profile::ExportRecord;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::view::Graph;
@@ -133,9 +133,9 @@ impl Format for Bundle {
         }
     }
 
-    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+    fn graphs(&self, head: &Head, record: Option<ExportRecord>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
         let (root, _) = self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
-        let recorded = pte::recorded(self, &head.file, record, session)?;
+        let recorded = pte::recorded(self, &head.file, record, &session.limits)?;
         let program = inside(&root).ok_or_else(super::unreadable)?;
         pte::graphs(&tables::program(&program), &described(&root, false, session), recorded.as_ref(), "program.")
     }

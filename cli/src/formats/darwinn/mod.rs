@@ -11,7 +11,6 @@ mod size;
 pub mod summary;
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::darwinn::{Accept, Package, PackageRef, verify};
@@ -23,6 +22,7 @@ use edgepack_format::{rules, wire};
 use super::inspection::{Inside, Summary, show};
 use super::{Format, Head, Piece, Root, Size, pte};
 use crate::file::File;
+use crate::profile::ExportRecord;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::units::amount;
@@ -165,7 +165,7 @@ impl Format for Darwinn {
         extract(&self.packages(head, limits), piece, self)
     }
 
-    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+    fn graphs(&self, head: &Head, record: Option<ExportRecord>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
         if record.is_some() {
             return Err(self.lacks("record of an export"));
         }

@@ -9,7 +9,6 @@ pub(crate) mod summary;
 mod variant;
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
@@ -18,6 +17,7 @@ use edgepack_smith::Rng;
 use super::inspection::{Inside, Summary, show};
 use super::{Format, Head, Layered, Size};
 use crate::file::{File, read_head};
+use crate::profile::ExportRecord;
 use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
@@ -68,7 +68,7 @@ impl Format for Exir {
         layers::lowered(file, session)
     }
 
-    fn graphs(&self, head: &Head, record: Option<&Path>, _session: &mut Session) -> Result<Vec<Graph>, Failure> {
+    fn graphs(&self, head: &Head, record: Option<ExportRecord>, _session: &mut Session) -> Result<Vec<Graph>, Failure> {
         match record {
             None => graph::graphs(&head.bytes),
             Some(_) => Err(Failure::usage("an exported program says itself which modules nodes are from")),

@@ -29,6 +29,7 @@ use crate::cases::Replayed;
 use crate::compare::Tolerance;
 use crate::file::File;
 use crate::options::Inputs;
+use crate::profile::ExportRecord;
 use crate::session::Session;
 use crate::spelling;
 use crate::status::{Failure, Status};
@@ -132,12 +133,14 @@ impl Format for Mlf {
         session: &mut Session,
     ) -> Result<Measured, Failure> {
         if measurement.roofline {
-            return Err(Failure::usage("--roofline is for programs: the code of packages is not looked into"));
+            return Err(Failure::usage(
+                "--roofline is for programs: nothing inside of a package's own code is observed",
+            ));
         }
         bench::bench(file, method, inputs, measurement.time, how, session)
     }
 
-    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+    fn graphs(&self, head: &Head, record: Option<ExportRecord>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
         match record {
             None => graph::graphs(&head.bytes, &session.limits),
             Some(_) => Err(self.lacks("record of an export")),
@@ -153,6 +156,6 @@ impl Format for Mlf {
 fn not_recorded(how: Execution<'_>) -> Result<(), Failure> {
     match how.recorder {
         None => Ok(()),
-        Some(_) => Err(Failure::usage("--etdump is for programs: the code of packages is not looked into")),
+        Some(_) => Err(Failure::usage("--etdump is for programs: nothing inside of a package's own code is observed")),
     }
 }

@@ -1,8 +1,8 @@
 //! Methods of a program as graphs, with the graphs inside of their delegates.
 
 use std::collections::HashMap;
-use std::path::Path;
 
+use edgepack_format::limits::Limits;
 use edgepack_format::notation::ValueName;
 use edgepack_format::operators::{Schema, lookup};
 use edgepack_format::payload::Description;
@@ -16,7 +16,6 @@ use super::{tables, values};
 use crate::file::File;
 use crate::formats::Format;
 use crate::profile::ExportRecord;
-use crate::session::Session;
 use crate::spelling::short;
 use crate::status::Failure;
 use crate::units::{bytes, count};
@@ -33,16 +32,15 @@ pub struct Recorded {
     pub parts: HashMap<String, Parts>,
 }
 
-/// Reads the record of an export, if there is one.
+/// What the record of an export, if there is one, says of the nodes of a program.
 pub fn recorded(
     format: &dyn Format,
     file: &File,
-    record: Option<&Path>,
-    session: &mut Session,
+    record: Option<ExportRecord>,
+    limits: &Limits,
 ) -> Result<Option<Recorded>, Failure> {
-    let Some(path) = record else { return Ok(None) };
-    let record = ExportRecord::read(path, session)?;
-    let opened = format.program(file, &session.limits)?;
+    let Some(record) = record else { return Ok(None) };
+    let opened = format.program(file, limits)?;
     let view = opened.program.view()?;
     let mut parts = HashMap::new();
     for plan in tables::plans(view.program()) {

@@ -26,7 +26,6 @@ pub mod tables;
 pub mod values;
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::finding::Findings;
@@ -40,6 +39,7 @@ use serde::Serialize;
 use super::inspection::{Inside, Summary, show};
 use super::{Format, Head, Piece, Root, Size};
 use crate::file::File;
+use crate::profile::ExportRecord;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::view::Graph;
@@ -138,9 +138,9 @@ impl Format for Pte {
             .ok_or_else(|| self.lacks("such pieces; take --segment, --delegate or --named"))
     }
 
-    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+    fn graphs(&self, head: &Head, record: Option<ExportRecord>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
         let (root, _) = self.modest_root(head, &session.limits).ok_or_else(super::unreadable)?;
-        let record = recorded(self, &head.file, record, session)?;
+        let record = recorded(self, &head.file, record, &session.limits)?;
         let payloads =
             payloads::describe(PayloadFile::new(&head.bytes, &SourceRanges(&*head.file.source)), false, session);
         graphs(&tables::program(&root), &payloads, record.as_ref(), "")

@@ -6,7 +6,6 @@ mod print;
 mod summary;
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use edgepack_format::FileKind;
 use edgepack_format::darwinn::Accept;
@@ -19,6 +18,7 @@ use edgepack_format::wire;
 use super::inspection::{Inside, Summary, show};
 use super::{Format, Head, Piece, Root, Size, darwinn, pte};
 use crate::file::File;
+use crate::profile::ExportRecord;
 use crate::session::Session;
 use crate::status::{Failure, Status};
 use crate::view::Graph;
@@ -107,7 +107,7 @@ impl Format for TfLite {
         darwinn::extract(&self.packages(head, limits), piece, self)
     }
 
-    fn graphs(&self, head: &Head, record: Option<&Path>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
+    fn graphs(&self, head: &Head, record: Option<ExportRecord>, session: &mut Session) -> Result<Vec<Graph>, Failure> {
         if record.is_some() {
             return Err(self.lacks("record of an export"));
         }
