@@ -101,7 +101,7 @@ impl Depthwise {
     /// Numbers that make results of the sums of each block, by lane as the path has them.
     fn tables(&self) -> Result<Vec<Block>, Error> {
         let (order, offset) = match self.path.depthwise_order() {
-            DepthwiseOrder::Fours { channels, offset } => (Some(channels), offset),
+            DepthwiseOrder::Fours { channel, offset } => (Some(channel), offset),
             DepthwiseOrder::Taps | DepthwiseOrder::Pairs => (None, 0),
         };
         let mut all = room(self.outputs().div_ceil(LANES))?;
@@ -109,7 +109,7 @@ impl Depthwise {
             let mut scales =
                 DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };
             for place in 0..LANES {
-                let lane = order.map_or(place, |order| order[place]);
+                let lane = order.map_or(place, |channel| channel(place));
                 let Some(channel) = block.channel(lane) else { continue };
                 let sum = self.packed.sums()[channel];
                 scales.starts[place] = self.starts[channel].wrapping_sub(offset.wrapping_mul(sum));

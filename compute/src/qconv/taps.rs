@@ -35,7 +35,7 @@ impl TapOrder {
         // Those that `Line::run_columns` has loops for.
         let is_square = kernel == [3, 3] || kernel == [5, 5];
         let has_columns = is_square && windows.dilation[1] == 1 && (1..=2).contains(&stride);
-        let shares_columns = path.depthwise_order() != DepthwiseOrder::Pairs;
+        let shares_columns = !matches!(path.depthwise_order(), DepthwiseOrder::Pairs);
         let by_column = inputs == outputs && outputs >= LANES && has_columns && shares_columns;
         TapOrder { kernel, inputs, outputs, together, by_column }
     }
@@ -184,9 +184,10 @@ impl PackedTaps {
                     }
                 }
                 match path.depthwise_order() {
-                    DepthwiseOrder::Fours { channels, .. } => {
-                        for (lanes, to) in channels.iter().zip(to.as_flattened_mut().as_chunks_mut::<UNIT>().0) {
-                            *to = [four[0][*lanes], four[1][*lanes], four[2][*lanes], four[3][*lanes]];
+                    DepthwiseOrder::Fours { channel, .. } => {
+                        for (place, to) in to.as_flattened_mut().as_chunks_mut::<UNIT>().0.iter_mut().enumerate() {
+                            let lane = channel(place);
+                            *to = [four[0][lane], four[1][lane], four[2][lane], four[3][lane]];
                         }
                     }
                     DepthwiseOrder::Pairs => {

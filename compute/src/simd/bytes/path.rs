@@ -4,7 +4,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::x86;
-use super::{Lanes, Plain, WithBytes};
+use super::{Plain, WithBytes};
 
 /// Instructions that sums of products may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ pub(crate) enum BytesPath {
 }
 
 /// Order of the weights of four taps of neighbouring channels, for [`Bytes::depthwise`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum DepthwiseOrder {
     /// Tap after tap.
     Taps,
@@ -31,8 +31,8 @@ pub(crate) enum DepthwiseOrder {
     Pairs,
     /// Four taps of each channel; windows that have columns in common share what is made of these.
     Fours {
-        /// The channel in each place.
-        channels: Lanes<usize>,
+        /// The channel in a place.
+        channel: fn(usize) -> usize,
         /// Number that is added to inputs.
         offset: i32,
     },
@@ -79,7 +79,7 @@ impl BytesPath {
     pub(crate) fn depthwise_order(self) -> DepthwiseOrder {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni(_) => DepthwiseOrder::Fours { channels: x86::interleaved_order(), offset: 128 },
+            Self::Avx512Vnni(_) => DepthwiseOrder::Fours { channel: x86::interleaved_channel, offset: 128 },
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => DepthwiseOrder::Pairs,
             _ => DepthwiseOrder::Taps,

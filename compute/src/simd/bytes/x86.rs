@@ -588,11 +588,9 @@ impl Avx512Vnni {
     }
 }
 
-/// The channel in each place after four lists of [`LANES`] bytes were interleaved.
-pub(crate) fn interleaved_order() -> Lanes<usize> {
+/// The channel in a place after four lists of [`LANES`] bytes were interleaved.
+pub(crate) fn interleaved_channel(place: usize) -> usize {
     // Vector 0 has channels 0 to 3 of each lane of 16 channels, vector 1 those from 4 on, and so on.
-    std::array::from_fn(|place| {
-        let (vector, lane, channel) = (place / 16, place % 16 / 4, place % 4);
-        lane * 16 + vector * 4 + channel
-    })
+    let (vector, lane, channel) = (place / 16, place % 16 / 4, place % 4);
+    lane * 16 + vector * 4 + channel
 }
