@@ -140,7 +140,7 @@ impl Run for Fused {
         }
         let buffers: &mut [f32] = bytemuck::cast_slice_mut(views.scratch()?);
         let (mut from, mut to) = buffers.split_at_mut(rows * self.widest);
-        let (x, y) = (x.as_slice::<f32>()?, y.as_slice::<f32>()?);
+        let (x, y) = (x.as_slice::<f32>()?, y.as_mut_slice::<f32>()?);
         let end = self.layers.len() - 1;
         for (index, layer) in self.layers.iter().enumerate() {
             let source = if index == 0 { x } else { &from[..rows * layer.inputs] };

@@ -95,10 +95,10 @@ fn prepare_pointwise(args: &Prepare<'_>, epilogue: Arc<Epilogue>) -> Result<Box<
         let views = cx.views();
         let (input, mut out) = (views.tensor(INPUT)?, views.out(OUT)?);
         let dtype = out.dtype;
-        if !is_aligned(input.bytes(), input.dtype) || !is_aligned(out.bytes(), dtype) {
+        if !is_aligned(input.bytes(), input.dtype) || !is_aligned(out.bytes_mut(), dtype) {
             return Err(KernelError::argument("the data of `input` or `out` are not aligned to its element"));
         }
-        epilogue.run(input.bytes(), out.bytes());
+        epilogue.run(input.bytes(), out.bytes_mut());
         Ok(())
     }))
 }

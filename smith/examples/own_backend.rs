@@ -74,7 +74,7 @@ impl Delegate for Ready {
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
             let views = cx.views();
             let (x, mut out) = (views.tensor(0)?, views.out(1)?);
-            for (out, x) in out.as_slice::<f32>()?.iter_mut().zip(x.as_slice::<f32>()?) {
+            for (out, x) in out.as_mut_slice::<f32>()?.iter_mut().zip(x.as_slice::<f32>()?) {
                 *out = operations.iter().fold(*x, |x, operation| match *operation {
                     NEGATE => -x,
                     RELU => x.max(0.0),

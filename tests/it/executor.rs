@@ -552,7 +552,7 @@ impl Delegate for Scale {
         let factor = self.0;
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
             let views = cx.views();
-            for (out, x) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(views.tensor(0)?.as_slice::<f32>()?) {
+            for (out, x) in views.out(1)?.as_mut_slice::<f32>()?.iter_mut().zip(views.tensor(0)?.as_slice::<f32>()?) {
                 *out = x * factor;
             }
             Ok(())

@@ -28,7 +28,7 @@ static STAGE: Kernel = Kernel {
             cx.resize(2, &sizes)?;
             let views = cx.views();
             let (x, by, mut out) = (views.tensor(0)?, views.tensor(1)?, views.out(2)?);
-            stage(x.as_slice()?, by.as_slice::<f32>()?[0], out.as_slice()?);
+            stage(x.as_slice()?, by.as_slice::<f32>()?[0], out.as_mut_slice()?);
             Ok(())
         }))
     },
@@ -120,7 +120,7 @@ impl Run for Staged {
         cx.resize(last, &[count])?;
         let views = cx.views();
         let (x, mut out) = (views.tensor(0)?, views.out(last)?);
-        let (mut x, out) = (x.as_slice::<f32>()?.to_vec(), out.as_slice::<f32>()?);
+        let (mut x, out) = (x.as_slice::<f32>()?.to_vec(), out.as_mut_slice::<f32>()?);
         let _two_buffers_are_here = views.scratch()?;
         for _ in 0..self.stages {
             stage(&x, 1.0, out);

@@ -68,7 +68,7 @@ impl Delegate for Loaded {
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
             let views = cx.views();
             let input = views.tensor(0)?.as_slice::<f32>()?;
-            for ((out, x), (scale, offset)) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(input).zip(&rows) {
+            for ((out, x), (scale, offset)) in views.out(1)?.as_mut_slice::<f32>()?.iter_mut().zip(input).zip(&rows) {
                 *out = x * scale + offset;
             }
             Ok(())

@@ -160,7 +160,7 @@ impl Delegate for Copying {
         Ok(Box::new(|cx: &mut KernelContext<'_>| {
             call_out();
             let views = cx.views();
-            views.out(1)?.as_slice::<f32>()?.copy_from_slice(views.tensor(0)?.as_slice()?);
+            views.out(1)?.as_mut_slice::<f32>()?.copy_from_slice(views.tensor(0)?.as_slice()?);
             call_out();
             Ok(())
         }))

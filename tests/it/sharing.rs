@@ -209,7 +209,7 @@ fn a_result_repeated_after_the_arguments_is_nobody_elses_to_read() {
                 let repeated = views.tensor(2)?;
                 assert!(repeated.is_in_place() && repeated.bytes().is_empty());
                 assert!(views.out(2).is_err());
-                views.out(1)?.as_slice::<f32>()?.fill(1.0);
+                views.out(1)?.as_mut_slice::<f32>()?.fill(1.0);
                 Ok(())
             }) as Box<dyn Run>)
         },

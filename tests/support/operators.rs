@@ -30,7 +30,7 @@ pub fn registry() -> Registry {
             let views = cx.views();
             let (a, b) = (views.tensor(0)?.as_slice::<f32>()?, views.tensor(1)?.as_slice::<f32>()?);
             let mut out = views.out(2)?;
-            for (i, out) in out.as_slice::<f32>()?.iter_mut().enumerate() {
+            for (i, out) in out.as_mut_slice::<f32>()?.iter_mut().enumerate() {
                 // Reversed on purpose: writing where it reads would show.
                 let last = a.len() - 1;
                 *out = a[last - i] + b[last - i];
@@ -41,7 +41,7 @@ pub fn registry() -> Registry {
             let views = cx.views();
             let input = views.tensor(0)?;
             let mut out = views.out(1)?;
-            let out = out.as_slice::<f32>()?;
+            let out = out.as_mut_slice::<f32>()?;
             if !input.is_in_place() {
                 out.copy_from_slice(input.as_slice::<f32>()?);
             }
@@ -51,7 +51,7 @@ pub fn registry() -> Registry {
         kernel!("t::fill_ints.out", "(int[] list, *, Tensor(a!) out) -> Tensor(a!)", Alias::Disjoint, |cx| {
             let list: Dims<i64> = Dims::collect(cx.ints(0)?.iter()).unwrap_or_default();
             let views = cx.views();
-            for (out, item) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(&*list) {
+            for (out, item) in views.out(1)?.as_mut_slice::<f32>()?.iter_mut().zip(&*list) {
                 *out = *item as f32;
             }
             Ok(())
@@ -63,7 +63,7 @@ pub fn registry() -> Registry {
             for item in 0..count {
                 sum += views.item(0, item)?.map_or(Ok(0.0), |t| t.as_slice::<f32>().map(|t| t.iter().sum::<f32>()))?;
             }
-            views.out(1)?.as_slice::<f32>()?.fill(sum);
+            views.out(1)?.as_mut_slice::<f32>()?.fill(sum);
             Ok(())
         }),
         kernel!(
@@ -73,8 +73,8 @@ pub fn registry() -> Registry {
             |cx| {
                 let views = cx.views();
                 let input = views.tensor(0)?.as_slice::<f32>()?;
-                views.out(1)?.as_slice::<f32>()?.copy_from_slice(input);
-                views.out(2)?.as_slice::<f32>()?.copy_from_slice(input);
+                views.out(1)?.as_mut_slice::<f32>()?.copy_from_slice(input);
+                views.out(2)?.as_mut_slice::<f32>()?.copy_from_slice(input);
                 Ok(())
             }
         ),

@@ -14,7 +14,7 @@
 //!         Ok(Box::new(|cx: &mut KernelContext<'_>| {
 //!             let views = cx.views();
 //!             let input = views.tensor(0)?.as_slice::<f32>()?;
-//!             for (out, x) in views.out(1)?.as_slice::<f32>()?.iter_mut().zip(input) {
+//!             for (out, x) in views.out(1)?.as_mut_slice::<f32>()?.iter_mut().zip(input) {
 //!                 *out = 2.0 * x;
 //!             }
 //!             Ok(())

@@ -175,7 +175,7 @@ impl From<&str> for OptionValue {
 ///             cx.resize(1, &sizes)?;
 ///             let views = cx.views();
 ///             let (input, mut out) = (views.tensor(0)?, views.out(1)?);
-///             for (out, x) in out.as_slice::<f32>()?.iter_mut().zip(input.as_slice::<f32>()?) {
+///             for (out, x) in out.as_mut_slice::<f32>()?.iter_mut().zip(input.as_slice::<f32>()?) {
 ///                 *out = 2.0 * x;
 ///             }
 ///             Ok(())

@@ -141,8 +141,8 @@ impl<'a> TensorMut<'a> {
         self.data
     }
 
-    /// As [`bytes_mut`](Self::bytes_mut).
-    pub fn bytes(&mut self) -> &mut [u8] {
+    /// The bytes in memory order, as they are so far.
+    pub fn bytes(&self) -> &[u8] {
         self.data
     }
 
@@ -153,10 +153,11 @@ impl<'a> TensorMut<'a> {
         bytemuck::try_cast_slice_mut(self.data).map_err(|_| misaligned(self.meta.dtype))
     }
 
-    /// As [`as_mut_slice`](Self::as_mut_slice).
+    /// The elements in memory order, as they are so far.
     #[inline]
-    pub fn as_slice<T: PodElement>(&mut self) -> Result<&mut [T], KernelError> {
-        self.as_mut_slice()
+    pub fn as_slice<T: PodElement>(&self) -> Result<&[T], KernelError> {
+        expect_dtype::<T>(self.meta.dtype)?;
+        bytemuck::try_cast_slice(self.data).map_err(|_| misaligned(self.meta.dtype))
     }
 
     /// The elements in memory order, for the whole borrow.

@@ -42,7 +42,7 @@ fn fill<T: Number>(
         sizes.push(size).ok_or_else(|| KernelError::argument("`size` has more than 16 dimensions"))?;
     }
     cx.resize(OUT, &sizes)?;
-    generator.fill(distribution, cx.views().out(OUT)?.as_slice::<T>()?);
+    generator.fill(distribution, cx.views().out(OUT)?.as_mut_slice::<T>()?);
     Ok(())
 }
 

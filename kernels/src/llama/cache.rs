@@ -87,8 +87,8 @@ fn prepare_update(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let start = start_of(&write, cx.int(START)?, "cache")?;
         let views = cx.views();
         let (value, mut cache) = (views.tensor(VALUE)?, views.out(CACHE)?);
-        write.run(value.bytes(), cache.bytes(), start)?;
-        views.out(UPDATE_OUT)?.bytes().fill(0);
+        write.run(value.bytes(), cache.bytes_mut(), start)?;
+        views.out(UPDATE_OUT)?.bytes_mut().fill(0);
         Ok(())
     }))
 }
@@ -114,9 +114,9 @@ fn prepare_indices(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         expect_sizes("indices", cx.meta(INDICES)?.sizes, &[write.batch, write.tokens], "`value`")?;
         let views = cx.views();
         let (value, indices, mut cache) = (views.tensor(VALUE)?, views.tensor(INDICES)?, views.out(CACHE)?);
-        let written = write.scatter(value.bytes(), cache.bytes(), indices.as_slice()?);
+        let written = write.scatter(value.bytes(), cache.bytes_mut(), indices.as_slice()?);
         written.map_err(|error| named("indices", error))?;
-        views.out(WITH_INDICES_OUT)?.bytes().fill(0);
+        views.out(WITH_INDICES_OUT)?.bytes_mut().fill(0);
         Ok(())
     }))
 }

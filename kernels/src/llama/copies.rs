@@ -33,7 +33,7 @@ fn prepare_fallback(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let sizes = Dims::from_slice(cx.meta(INPUT)?.sizes).unwrap_or_default();
         cx.resize(FALLBACK_OUT, &sizes)?;
         let views = cx.views();
-        views.out(FALLBACK_OUT)?.bytes().copy_from_slice(views.tensor(INPUT)?.bytes());
+        views.out(FALLBACK_OUT)?.bytes_mut().copy_from_slice(views.tensor(INPUT)?.bytes());
         Ok(())
     }))
 }
@@ -77,7 +77,7 @@ fn prepare_tiles(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let channel = rows * side * line;
         let axes = [(rows, side * line), (columns, side), (channels, channel), (side, line), (side, 1)];
         let walk = Walk::new(axes.map(|(size, stride)| Axis { size, stride: stride as isize }), 0);
-        walk.gather(width, input.bytes(), out.bytes());
+        walk.gather(width, input.bytes(), out.bytes_mut());
         Ok(())
     }))
 }

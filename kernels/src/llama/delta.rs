@@ -98,7 +98,7 @@ fn run(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         beta: read(BETA)?,
     };
     let (mut out, mut state) = (views.out(OUT)?, views.out(STATE_OUT)?);
-    let (out, state) = (out.as_slice::<f32>()?, state.as_slice::<f32>()?);
+    let (out, state) = (out.as_mut_slice::<f32>()?, state.as_mut_slice::<f32>()?);
     state.copy_from_slice(read(STATE)?);
     let scratch = scratch_of::<f32>(views.scratch()?, rule.scratch())?;
     Ok(rule.run(inputs, state, out, scratch)?)

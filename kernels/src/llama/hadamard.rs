@@ -56,5 +56,5 @@ fn run<T: Number<Compute: Float>>(cx: &mut KernelContext<'_>) -> Result<(), Kern
     let views = cx.views();
     let (mat, mut out) = (views.tensor(MAT)?, views.out(OUT)?);
     let row: &mut [T::Compute] = scratch_of(views.scratch()?, length)?;
-    Ok(transform_rows(mat.as_slice::<T>()?, length, out.as_slice::<T>()?, row)?)
+    Ok(transform_rows(mat.as_slice::<T>()?, length, out.as_mut_slice::<T>()?, row)?)
 }

@@ -330,11 +330,11 @@ where
     let views = cx.views();
     let mut caches = [views.out(key_cache)?, views.out(value_cache)?];
     for ((cache, write), arg) in caches.iter_mut().zip([key_write, value_write]).zip([KEY, VALUE]) {
-        write.run(views.tensor(arg)?.bytes(), cache.bytes(), start)?;
+        write.run(views.tensor(arg)?.bytes(), cache.bytes_mut(), start)?;
     }
     let [key, value] = &mut caches;
     let query = Floats(views.tensor(QUERY)?.as_slice::<T>()?);
-    let (key, value) = (Floats(&*key.as_slice::<T>()?), Floats(&*value.as_slice::<T>()?));
+    let (key, value) = (Floats(&*key.as_mut_slice::<T>()?), Floats(&*value.as_mut_slice::<T>()?));
     call.run::<T, _>([query, key, value], &views, form)
 }
 

@@ -109,7 +109,7 @@ fn copy_index(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let views = cx.views();
         let from = views.tensor(COPY_FROM)?;
         let mut to = views.out(COPY_TO)?;
-        to.bytes()[(rows - 1) * row..][..row].copy_from_slice(from.bytes());
+        to.bytes_mut()[(rows - 1) * row..][..row].copy_from_slice(from.bytes());
         Ok(())
     }))
 }
@@ -129,7 +129,7 @@ fn view(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let views = cx.views();
         let input = views.tensor(SELF)?;
         if !input.is_in_place() {
-            views.out(OUT)?.bytes().copy_from_slice(input.bytes());
+            views.out(OUT)?.bytes_mut().copy_from_slice(input.bytes());
         }
         Ok(())
     }))

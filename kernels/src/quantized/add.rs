@@ -73,7 +73,7 @@ fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let views = cx.views();
         let (left, right, mut out) = (views.tensor(A)?, views.tensor(B)?, views.out(OUT)?);
         let chunk = BLOCK * width;
-        let blocks = left.bytes().chunks(chunk).zip(right.bytes().chunks(chunk)).zip(out.bytes().chunks_mut(chunk));
+        let blocks = left.bytes().chunks(chunk).zip(right.bytes().chunks(chunk)).zip(out.bytes_mut().chunks_mut(chunk));
         for ((left, right), out) in blocks {
             let (mut x, mut y) = ([0f32; BLOCK], [0f32; BLOCK]);
             let len = out.len() / width;

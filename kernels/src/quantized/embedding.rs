@@ -115,7 +115,7 @@ where
     if width == 0 {
         return Ok(());
     }
-    for (at, to) in out.as_slice::<T>()?.chunks_exact_mut(width).enumerate() {
+    for (at, to) in out.as_mut_slice::<T>()?.chunks_exact_mut(width).enumerate() {
         let index = number_at(&indices, at)?;
         if !(index >= 0.0 && index < count as f64) {
             return Err(KernelError::argument(format!("`indices` holds {index}, `weight` has {count} rows")));

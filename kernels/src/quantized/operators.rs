@@ -133,13 +133,13 @@ fn apply_all(
     let (from, to) = (input.dtype.size().unwrap_or(1), out.dtype.size().unwrap_or(1));
     let aligned = crate::convert::is_aligned(input.bytes(), input.dtype);
     let out_type = out.dtype;
-    if !aligned || !crate::convert::is_aligned(out.bytes(), out_type) {
+    if !aligned || !crate::convert::is_aligned(out.bytes_mut(), out_type) {
         return Err(KernelError::argument("the data of `input` or `out` are not aligned to its element"));
     }
     if run == 0 || slices == 0 {
         return Ok(());
     }
-    let runs = input.bytes().chunks_exact(run * from).zip(out.bytes().chunks_exact_mut(run * to));
+    let runs = input.bytes().chunks_exact(run * from).zip(out.bytes_mut().chunks_exact_mut(run * to));
     for (index, (input, out)) in runs.enumerate() {
         load(&mut affine, index % slices)?;
         apply(&affine, input, out);

@@ -46,7 +46,7 @@ fn choose(values: &[f32], least: i64, greatest: i64) -> (f64, i64) {
 
 fn store(out: &mut TensorMut<'_>, at: usize, value: f64) -> Result<(), KernelError> {
     with_element!(out.dtype, T => {
-        out.as_slice::<T>()?[at] = Cast::<T>::cast(value);
+        out.as_mut_slice::<T>()?[at] = Cast::<T>::cast(value);
         Ok(())
     }, else => Err(KernelError::argument(format!("{} is not a type of a scale or zero point", out.dtype))))
 }

@@ -48,7 +48,7 @@ pub(crate) fn product(weighted: Weighted) -> Arc<dyn Operator> {
             let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
             let mut out = views.out(OUT)?;
             let rows = x.chunks_exact(width.max(1));
-            for (out, x) in out.as_slice::<i8>()?.chunks_exact_mut(channels.max(1)).zip(rows) {
+            for (out, x) in out.as_mut_slice::<i8>()?.chunks_exact_mut(channels.max(1)).zip(rows) {
                 for (channel, (out, w)) in out.iter_mut().zip(w.chunks_exact(width.max(1))).enumerate() {
                     let bias = bias.map_or(0, |bias| bias[channel]);
                     *out = weighted.how.result(weighted.add(bias, x, w), channel);
@@ -105,7 +105,7 @@ pub(crate) fn convolution(weighted: Weighted, windows: Windows, kind: Kind) -> A
             let (x, weights) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
             let bias = views.tensor_opt(2)?.map(|bias| bias.as_slice::<i32>()).transpose()?;
             let mut out = views.out(OUT)?;
-            let mut pixels = out.as_slice::<i8>()?.chunks_exact_mut(outputs.max(1));
+            let mut pixels = out.as_mut_slice::<i8>()?.chunks_exact_mut(outputs.max(1));
             for image in x.chunks_exact((h * w * c).max(1)).take(n) {
                 for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
                     let Some(pixel) = pixels.next() else { return Ok(()) };

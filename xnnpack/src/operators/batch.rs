@@ -107,7 +107,7 @@ pub(crate) fn product(how: Requantize, transposed: bool) -> Arc<dyn Operator> {
             let views = cx.views();
             let (a, b) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
             let mut out = views.out(2)?;
-            let out = out.as_slice::<i8>()?;
+            let out = out.as_mut_slice::<i8>()?;
             let columns = sizes.columns.max(1);
             sizes.sums(a, b, |_| how.zero_x, transposed, |at, _, sum| out[at] = how.result(sum, at % columns));
             Ok(())
@@ -128,7 +128,7 @@ pub(crate) fn product_of_rows(scales: Vec<f32>, transposed: bool, bounds: Bounds
             let (a, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
             let b = views.tensor(2)?.as_slice::<i8>()?;
             let mut out = views.out(3)?;
-            let out = out.as_slice::<f32>()?;
+            let out = out.as_mut_slice::<f32>()?;
             let columns = sizes.columns.max(1);
             let zero = |row: usize| params[row * 2 + 1] as i32;
             sizes.sums(a, b, zero, transposed, |at, row, sum| {

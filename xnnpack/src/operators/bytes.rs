@@ -32,10 +32,10 @@ pub(crate) fn converted() -> Arc<dyn Operator> {
             let (from, mut to) = (views.tensor(0)?, views.out(1)?);
             match types.1 {
                 ScalarType::LONG => {
-                    let pairs = to.as_slice::<i64>()?.iter_mut().zip(from.as_slice::<i32>()?);
+                    let pairs = to.as_mut_slice::<i64>()?.iter_mut().zip(from.as_slice::<i32>()?);
                     pairs.for_each(|(to, from)| *to = i64::from(*from));
                 }
-                _ => to.bytes().iter_mut().zip(from.bytes()).for_each(|(to, from)| *to = from ^ 0x80),
+                _ => to.bytes_mut().iter_mut().zip(from.bytes()).for_each(|(to, from)| *to = from ^ 0x80),
             }
             Ok(())
         }) as Box<dyn Run>)

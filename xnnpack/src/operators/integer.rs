@@ -68,7 +68,7 @@ pub(crate) fn product(how: Requantize, packed: Arc<qconv::Packed>) -> Arc<dyn Op
             let rows = resize_rows(cx, OUT, [width, channels])?;
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
-            Ok(product.run(x, [rows, 1, 1, width], views.out(OUT)?.as_slice::<i8>()?)?)
+            Ok(product.run(x, [rows, 1, 1, width], views.out(OUT)?.as_mut_slice::<i8>()?)?)
         })
     })
 }
@@ -113,7 +113,7 @@ pub(crate) fn convolution(how: Requantize, windows: Windows, packed: Arc<qconv::
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
-            Ok(convolution.run(x, [n, h, w, c], views.out(OUT)?.as_slice::<i8>()?)?)
+            Ok(convolution.run(x, [n, h, w, c], views.out(OUT)?.as_mut_slice::<i8>()?)?)
         })
     })
 }
@@ -140,7 +140,7 @@ pub(crate) fn depthwise(
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
-            Ok(depthwise.run(x, [n, h, w, c], views.out(OUT)?.as_slice::<i8>()?)?)
+            Ok(depthwise.run(x, [n, h, w, c], views.out(OUT)?.as_mut_slice::<i8>()?)?)
         })
     })
 }
@@ -167,7 +167,7 @@ pub(crate) fn transposed(how: Requantize, windows: Windows, more: [usize; 2]) ->
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
             let scratch = bytemuck::cast_slice_mut(views.scratch()?);
-            Ok(convolution.run(x, [n, h, w, c], scratch, views.out(OUT)?.as_slice::<i8>()?)?)
+            Ok(convolution.run(x, [n, h, w, c], scratch, views.out(OUT)?.as_mut_slice::<i8>()?)?)
         })
     })
 }
@@ -266,7 +266,7 @@ pub(super) fn binary(
             let views = cx.views();
             let (a, b) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
             let mut out = views.out(2)?;
-            let out = out.as_slice::<i8>()?;
+            let out = out.as_mut_slice::<i8>()?;
             if whole_a == out.len() && whole_b == out.len() {
                 for_each_piece_at(ELEMENT, out, 1, |start, out| {
                     let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
@@ -340,7 +340,7 @@ pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
             let mut out = views.out(1)?;
-            for_each_piece_at(cost, out.as_slice::<i8>()?, 1, |start, out| {
+            for_each_piece_at(cost, out.as_mut_slice::<i8>()?, 1, |start, out| {
                 let x = &x[start..][..out.len()];
                 match limits {
                     Some([least, most]) => wide(|| {
@@ -370,7 +370,7 @@ pub(crate) fn mean([sx, sy]: [f32; 2], [zx, zy]: [i32; 2], keep: bool) -> Arc<dy
             let inverse = (sx / sy) / count;
             let offset = zy as f32 - count * zx as f32 * inverse;
             let images = x.chunks_exact((h * w * c).max(1));
-            for (out, image) in out.as_slice::<i8>()?.chunks_exact_mut(c.max(1)).zip(images) {
+            for (out, image) in out.as_mut_slice::<i8>()?.chunks_exact_mut(c.max(1)).zip(images) {
                 wide(|| {
                     for (part, out) in out.chunks_mut(CHANNELS).enumerate() {
                         let sums = channel_sums(image, c, part * CHANNELS);

@@ -38,7 +38,7 @@ fn mean_of<T: PodElement>(
     cx.resize(1, &[n, oh, ow, c])?;
     let views = cx.views();
     let (x, mut out) = (views.tensor(0)?.as_slice::<T>()?, views.out(1)?);
-    let mut pixels = out.as_slice::<T>()?.chunks_exact_mut(c.max(1));
+    let mut pixels = out.as_mut_slice::<T>()?.chunks_exact_mut(c.max(1));
     for image in x.chunks_exact((h * w * c).max(1)) {
         for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
             let Some(pixel) = pixels.next() else { return Ok(()) };
@@ -67,7 +67,7 @@ pub(crate) fn greatest_bytes(windows: Windows, limits: [i8; 2]) -> Arc<dyn Opera
             cx.resize(1, &[n, oh, ow, c])?;
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
-            Ok(qconv::greatest(x, [n, h, w, c], &windows, limits, views.out(1)?.as_slice::<i8>()?)?)
+            Ok(qconv::greatest(x, [n, h, w, c], &windows, limits, views.out(1)?.as_mut_slice::<i8>()?)?)
         }) as Box<dyn Run>)
     })
 }
@@ -87,8 +87,8 @@ pub(crate) fn greatest(windows: Windows) -> Arc<dyn Operator> {
             cx.resize(2, &[n, oh, ow, c])?;
             let views = cx.views();
             let (x, mut out, mut places) = (views.tensor(0)?.as_slice::<f32>()?, views.out(1)?, views.out(2)?);
-            let pixels = out.as_slice::<f32>()?.chunks_exact_mut(c.max(1));
-            let mut pixels = pixels.zip(places.as_slice::<i32>()?.chunks_exact_mut(c.max(1)));
+            let pixels = out.as_mut_slice::<f32>()?.chunks_exact_mut(c.max(1));
+            let mut pixels = pixels.zip(places.as_mut_slice::<i32>()?.chunks_exact_mut(c.max(1)));
             for image in x.chunks_exact((h * w * c).max(1)) {
                 for (oy, ox) in (0..oh).flat_map(|oy| (0..ow).map(move |ox| (oy, ox))) {
                     let Some((pixel, places)) = pixels.next() else { return Ok(()) };

@@ -71,7 +71,7 @@ pub(crate) fn unbatched() -> Arc<dyn Operator> {
             cx.resize(2, &sizes)?;
             let views = cx.views();
             let (from, mut to) = (views.tensor(1)?, views.out(2)?);
-            match to.bytes() {
+            match to.bytes_mut() {
                 to if to.len() == from.bytes().len() => to.copy_from_slice(from.bytes()),
                 _ => return Err(KernelError::new(ErrorCode::InvalidArgument, "other batches")),
             }
@@ -86,7 +86,7 @@ fn relabel(cx: &mut KernelContext<'_>, sizes: &[usize]) -> Result<(), KernelErro
     let (from, mut to) = (views.tensor(0)?, views.out(1)?);
     if !from.is_in_place() {
         let bytes = from.bytes();
-        to.bytes()
+        to.bytes_mut()
             .get_mut(..bytes.len())
             .ok_or_else(|| KernelError::new(ErrorCode::Internal, "other bytes"))?
             .copy_from_slice(bytes);

@@ -83,7 +83,7 @@ fn resized<T: PodElement>(
         }
         let views = cx.views();
         let (x, mut out) = (views.tensor(0)?.as_slice::<T>()?, views.out(1)?);
-        let mut pixels = out.as_slice::<T>()?.chunks_exact_mut(c);
+        let mut pixels = out.as_mut_slice::<T>()?.chunks_exact_mut(c);
         for image in x.chunks_exact(h * w * c) {
             let pixel = |y: usize, x: usize| &image[(y * w + x) * c..][..c];
             for y in 0..height {

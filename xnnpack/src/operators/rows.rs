@@ -35,7 +35,7 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
             cx.resize(3, &[rows, 2])?;
             let views = cx.views();
             let (x, mut out, mut params) = (views.tensor(0)?, views.out(2)?, views.out(3)?);
-            let (out, params) = (out.as_slice::<i8>()?, params.as_slice::<f32>()?);
+            let (out, params) = (out.as_mut_slice::<i8>()?, params.as_mut_slice::<f32>()?);
             let width = width.max(1);
             let cost = Cost::nanoseconds(0.15 * width as f64);
             let pieces = (Write(out, width), Write(params, 2));
@@ -245,7 +245,7 @@ pub(crate) fn product(weights: Weights, bounds: Bounds) -> Arc<dyn Operator> {
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
             let sums: &mut [i32] = bytemuck::cast_slice_mut(&mut views.scratch()?[..sums * size_of::<i32>()]);
             let params = params.as_chunks().0;
-            packed.multiply(x, [rows, width, channels], params, sums, views.out(OUT)?.as_slice::<f32>()?)
+            packed.multiply(x, [rows, width, channels], params, sums, views.out(OUT)?.as_mut_slice::<f32>()?)
         })
     })
 }
@@ -271,7 +271,7 @@ pub(crate) fn convolution(
             let views = cx.views();
             let (x, params) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<f32>()?);
             let params = params.as_chunks().0;
-            Ok(convolution.run(x, [n, h, w, c], params, views.out(OUT)?.as_slice::<f32>()?)?)
+            Ok(convolution.run(x, [n, h, w, c], params, views.out(OUT)?.as_mut_slice::<f32>()?)?)
         })
     })
 }

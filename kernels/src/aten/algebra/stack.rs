@@ -50,9 +50,9 @@ pub fn write(
     from: &[f64],
 ) -> Result<(), KernelError> {
     Ok(match tensor.dtype {
-        ScalarType::FLOAT => stack.write(tensor.as_slice::<f32>()?, outer, at, from),
-        ScalarType::DOUBLE => stack.write(tensor.as_slice::<f64>()?, outer, at, from),
-        ScalarType::INT => stack.write(tensor.as_slice::<i32>()?, outer, at, from),
+        ScalarType::FLOAT => stack.write(tensor.as_mut_slice::<f32>()?, outer, at, from),
+        ScalarType::DOUBLE => stack.write(tensor.as_mut_slice::<f64>()?, outer, at, from),
+        ScalarType::INT => stack.write(tensor.as_mut_slice::<i32>()?, outer, at, from),
         other => return Err(unfit(other)),
     }?)
 }
@@ -117,9 +117,9 @@ impl<'v> Out<'v> {
 /// Puts a number per matrix into an output without further dimensions.
 pub fn put(tensor: &mut TensorMut<'_>, at: usize, number: f64) -> Result<(), KernelError> {
     match tensor.dtype {
-        ScalarType::FLOAT => tensor.as_slice::<f32>()?[at] = number as f32,
-        ScalarType::DOUBLE => tensor.as_slice::<f64>()?[at] = number,
-        ScalarType::INT => tensor.as_slice::<i32>()?[at] = number as i32,
+        ScalarType::FLOAT => tensor.as_mut_slice::<f32>()?[at] = number as f32,
+        ScalarType::DOUBLE => tensor.as_mut_slice::<f64>()?[at] = number,
+        ScalarType::INT => tensor.as_mut_slice::<i32>()?[at] = number as i32,
         other => return Err(KernelError::unsupported(format!("numbers of {other}"))),
     }
     Ok(())

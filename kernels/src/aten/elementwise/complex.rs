@@ -32,7 +32,7 @@ fn view_as_real(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
             .ok_or_else(|| KernelError::unsupported("the result has more than 16 dimensions"))?;
         cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        views.out(OUT)?.bytes().copy_from_slice(views.tensor(SELF)?.bytes());
+        views.out(OUT)?.bytes_mut().copy_from_slice(views.tensor(SELF)?.bytes());
         Ok(())
     }))
 }
@@ -57,7 +57,7 @@ fn view_as_complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let sizes = Dims::from_slice(outer).unwrap_or_default();
         cx.resize(OUT, &sizes)?;
         let views = cx.views();
-        views.out(OUT)?.bytes().copy_from_slice(views.tensor(SELF)?.bytes());
+        views.out(OUT)?.bytes_mut().copy_from_slice(views.tensor(SELF)?.bytes());
         Ok(())
     }))
 }
@@ -96,7 +96,7 @@ fn complex(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
                 places[2] += index * strides[dim];
             }
             let [a, b, to] = places.map(|place| place * width);
-            let to = &mut out.bytes()[2 * to..2 * to + 2 * width];
+            let to = &mut out.bytes_mut()[2 * to..2 * to + 2 * width];
             to[..width].copy_from_slice(&real.bytes()[a..a + width]);
             to[width..].copy_from_slice(&imag.bytes()[b..b + width]);
         }

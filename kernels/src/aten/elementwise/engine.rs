@@ -264,7 +264,7 @@ impl Run for Elementwise {
         if count == 0 {
             return Ok(());
         }
-        let out = out.bytes();
+        let out = out.bytes_mut();
         if !is_aligned(out, out_meta.dtype) {
             return Err(KernelError::argument("`out` is not aligned to its element"));
         }

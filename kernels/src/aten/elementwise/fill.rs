@@ -21,7 +21,7 @@ pub fn fill(out: &mut TensorMut<'_>, name: &str, value: Scalar) -> Result<(), Ke
         dtype if dtype.is_complex() => edgepack_compute::pointwise::complex::bits(value, dtype),
         _ => scalar_bits(value, dtype).into(),
     };
-    edgepack_compute::fill::repeat(out.bytes(), dtype.size().unwrap_or(1), word);
+    edgepack_compute::fill::repeat(out.bytes_mut(), dtype.size().unwrap_or(1), word);
     Ok(())
 }
 
@@ -112,7 +112,7 @@ fn fill_tensor(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         let (from, element) = (&mut from[..value.bytes().len()], &mut element[..to.size().unwrap_or(1)]);
         from.copy_from_slice(value.bytes());
         convert(from, element);
-        views.out(OUT)?.bytes().chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
+        views.out(OUT)?.bytes_mut().chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
         Ok(())
     })
 }
@@ -132,7 +132,7 @@ fn zeros(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(OUT + 2)?;
     Ok(Box::new(|cx: &mut KernelContext<'_>| {
         resize_to(cx, SIZE, OUT)?;
-        cx.views().out(OUT)?.bytes().fill(0);
+        cx.views().out(OUT)?.bytes_mut().fill(0);
         Ok(())
     }))
 }
@@ -175,7 +175,7 @@ fn spaced(cx: &mut KernelContext<'_>, start: Scalar, end: Scalar, step: Scalar, 
     let views = cx.views();
     let mut out = views.out(out)?;
     with_element!(out.dtype, T => {
-        edgepack_compute::fill::sequence::<T>(out.as_slice()?, start, step, whole);
+        edgepack_compute::fill::sequence::<T>(out.as_mut_slice()?, start, step, whole);
         Ok(())
     }, else => Err(KernelError::argument(format!("`out` is {}, which holds no single number", out.dtype))))
 }

@@ -56,7 +56,7 @@ impl Fixed {
         let views = cx.views();
         let mut out = views.out(spec.out)?;
         let dtype = out.meta().dtype;
-        let out = out.bytes();
+        let out = out.bytes_mut();
         let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
         for (index, (lane, input)) in lanes.iter_mut().zip(spec.inputs).enumerate() {
             *lane = match self.0[index] {

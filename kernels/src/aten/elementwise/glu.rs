@@ -36,7 +36,7 @@ where
     let mut out = views.out(OUT)?;
     expect_same_order(("self", input.dim_order), ("out", out.dim_order))?;
     let view = AxisView::new(out.sizes, out.strides, dim);
-    Ok(edgepack_compute::glu::glu(input.as_slice::<T>()?, view.size * view.inner, out.as_slice::<T>()?)?)
+    Ok(edgepack_compute::glu::glu(input.as_slice::<T>()?, view.size * view.inner, out.as_mut_slice::<T>()?)?)
 }
 
 fn prepare(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {

@@ -186,7 +186,7 @@ where
     let data = input.as_slice::<R>()?;
     let lines = Lines { sizes: input.sizes, strides: input.strides, dims: &dims, factor };
     let scratch = numbers(views.scratch()?, data.len())?;
-    Ok(lines.real_to_complex(data, sizes[last], cast_mut(out.bytes())?, scratch, transforms)?)
+    Ok(lines.real_to_complex(data, sizes[last], cast_mut(out.bytes_mut())?, scratch, transforms)?)
 }
 
 fn to_real_numbers<R: Number>(cx: &mut KernelContext<'_>, transforms: &mut Transforms) -> Result<(), KernelError>
@@ -226,7 +226,7 @@ where
     let data = elements::<R>(input.bytes())?;
     let lines = Lines { sizes: input.sizes, strides: input.strides, dims: &dims, factor };
     let scratch = numbers(views.scratch()?, data.len())?;
-    Ok(lines.complex(data, backward, cast_mut(out.bytes())?, scratch, transforms)?)
+    Ok(lines.complex(data, backward, cast_mut(out.bytes_mut())?, scratch, transforms)?)
 }
 
 fn cast_mut<R: Pod>(bytes: &mut [u8]) -> Result<&mut [Complex<R>], KernelError> {

@@ -26,7 +26,7 @@ pub(super) fn multiply_stacks<R: Number>(cx: &mut KernelContext<'_>) -> Result<(
     };
     let [out_stack, out_row, out_column] = [out.strides[0], out.strides[1], out.strides[2]];
     let (a, b): (&[Complex<R>], &[Complex<R>]) = (elements(a.bytes())?, elements(b.bytes())?);
-    let out: &mut [Complex<R>] = bytemuck::try_cast_slice_mut(out.bytes()).map_err(|_| misaligned())?;
+    let out: &mut [Complex<R>] = bytemuck::try_cast_slice_mut(out.bytes_mut()).map_err(|_| misaligned())?;
     if m * n == 0 {
         return Ok(());
     }

@@ -332,7 +332,7 @@ fn run<T: Number, G: Gemm<T>>(
 fn start(add: TensorRef<'_>, name: &str, out: &mut TensorMut<'_>) -> Result<(), KernelError> {
     expect_stretch(name, add.sizes, out.sizes)?;
     let width = add.dtype.size().unwrap_or(1);
-    Walk::stretched(&out.meta(), &add.meta()).gather(width, add.bytes(), out.bytes());
+    Walk::stretched(&out.meta(), &add.meta()).gather(width, add.bytes(), out.bytes_mut());
     Ok(())
 }
 

@@ -63,7 +63,7 @@ fn masked_select(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let (input, mask, mut out) = (views.tensor(SELF)?, views.tensor(MASK)?, views.out(SELECTED)?);
     let width = out.dtype.size().unwrap_or(1);
     let (from, mask) = ((Layout::from(&input), input.bytes()), (Layout::from(&mask), mask.bytes()));
-    mask::select(width, &sizes, from, mask, out.bytes());
+    mask::select(width, &sizes, from, mask, out.bytes_mut());
     Ok(())
 }
 
@@ -74,7 +74,7 @@ fn masked_scatter(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let (input, mask, mut out) = (views.tensor(SELF)?, views.tensor(MASK)?, views.out(SCATTERED)?);
     let width = out.dtype.size().unwrap_or(1);
     let (from, mask) = ((Layout::from(&input), input.bytes()), (Layout::from(&mask), mask.bytes()));
-    Ok(mask::scatter(width, &sizes, from, mask, views.tensor(SOURCE)?.bytes(), out.bytes())?)
+    Ok(mask::scatter(width, &sizes, from, mask, views.tensor(SOURCE)?.bytes(), out.bytes_mut())?)
 }
 
 fn expect_mask(args: &Prepare<'_>) -> Result<(), KernelError> {

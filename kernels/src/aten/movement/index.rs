@@ -75,7 +75,7 @@ fn get(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     }
     let (selectors, offsets) = (selectors(&views)?, scratch::elements(&views)?);
     let width = out.dtype.size().unwrap_or(1);
-    Ok(selection.gather(width, (Layout::from(&input), input.bytes()), &selectors, offsets, out.bytes())?)
+    Ok(selection.gather(width, (Layout::from(&input), input.bytes()), &selectors, offsets, out.bytes_mut())?)
 }
 
 /// Writes to `self`, which is the output itself or copied to it.
@@ -99,7 +99,7 @@ fn put(cx: &mut KernelContext<'_>, out: usize) -> Result<(), KernelError> {
     }
     let (selectors, offsets) = (selectors(&views)?, scratch::elements(&views)?);
     let (values, meta) = (views.tensor(VALUES)?, target.meta());
-    let (from, to) = ((Layout::from(&values), values.bytes()), (Layout::from(&meta), target.bytes()));
+    let (from, to) = ((Layout::from(&values), values.bytes()), (Layout::from(&meta), target.bytes_mut()));
     if accumulate {
         with_element!(meta.dtype, T => selection.scatter_add::<T>(from, &selectors, offsets, to)?,
             else => return unsupported(meta.dtype));

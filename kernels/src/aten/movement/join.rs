@@ -39,7 +39,7 @@ impl Part<'_> {
             to: (self.strides, self.start),
         };
         let change = conversion(input.dtype, out.dtype)?;
-        Ok(region.transfer(change, input.bytes(), out.bytes(), scratch)?)
+        Ok(region.transfer(change, input.bytes(), out.bytes_mut(), scratch)?)
     }
 }
 
@@ -152,7 +152,7 @@ fn join_rows(views: &Views<'_>, count: usize, dim: usize, out: &mut TensorMut<'_
         joined += 1;
     }
     let bytes = out.sizes.iter().product::<usize>() * width;
-    let Some(bytes) = out.bytes().get_mut(..bytes) else { return Ok(false) };
+    let Some(bytes) = out.bytes_mut().get_mut(..bytes) else { return Ok(false) };
     edgepack_compute::join::join(&all[..joined], bytes);
     Ok(true)
 }

@@ -138,7 +138,7 @@ fn run<T: Number>(cx: &mut KernelContext<'_>, form: &Form, reduction: Reduction)
         out: Layout::from(&meta),
     };
     let counts = scratch::elements(&views)?;
-    Ok(scatter.reduce(reduction, include, elements.unwrap_or(&number), out.as_slice::<T>()?, counts)?)
+    Ok(scatter.reduce(reduction, include, elements.unwrap_or(&number), out.as_mut_slice::<T>()?, counts)?)
 }
 
 macro_rules! rows {

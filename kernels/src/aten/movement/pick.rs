@@ -37,7 +37,7 @@ fn index_select(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let views = cx.views();
     let (input, index, mut out) = (views.tensor(SELF)?, views.tensor(INDEX)?, views.out(SELECTED)?);
     let (meta, scratch) = (out.meta(), views.scratch()?);
-    let (from, to) = ((Layout::from(&input), input.bytes()), (Layout::from(&meta), out.bytes()));
+    let (from, to) = ((Layout::from(&input), input.bytes()), (Layout::from(&meta), out.bytes_mut()));
     Ok(gather::select(meta.dtype.size().unwrap_or(1), dim, from, indices(&index), to, scratch)?)
 }
 
@@ -56,7 +56,7 @@ fn embedding(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
         return Err(KernelError::unsupported("`weight`, `indices` and `out` must be contiguous"));
     }
     let width = columns * out.dtype.size().unwrap_or(1);
-    Ok(gather::rows(width, weight.bytes(), indices(&index), out.bytes())?)
+    Ok(gather::rows(width, weight.bytes(), indices(&index), out.bytes_mut())?)
 }
 
 /// Returns an error unless `index` has the rank of a tensor and is nowhere larger, except along `dim`.
@@ -87,7 +87,7 @@ fn gather(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let meta = out.meta();
     let from = (Layout::from(&input), input.bytes());
     let index = (Layout::from(&index), indices(&index));
-    Ok(gather::gather(meta.dtype.size().unwrap_or(1), dim, from, index, (Layout::from(&meta), out.bytes()))?)
+    Ok(gather::gather(meta.dtype.size().unwrap_or(1), dim, from, index, (Layout::from(&meta), out.bytes_mut()))?)
 }
 
 /// Effect of scattered elements: they replace those of the output, or are added to them.
@@ -134,7 +134,7 @@ fn scatter(cx: &mut KernelContext<'_>, what: Scattered, effect: Effect) -> Resul
         slices: false,
         out: Layout::from(&meta),
     };
-    let (from, to) = (source.as_ref().map_or(&number[..], |source| source.bytes()), out.bytes());
+    let (from, to) = (source.as_ref().map_or(&number[..], |source| source.bytes()), out.bytes_mut());
     match effect {
         Effect::Replace => scatter.replace(meta.dtype.size().unwrap_or(1), from, to)?,
         Effect::Add => with_element!(meta.dtype, T => scatter.add::<T>(from, to)?, else => {

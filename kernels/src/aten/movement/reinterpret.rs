@@ -35,7 +35,7 @@ fn reinterpret(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         if from == to {
             return assign(change, &input, &mut out, views.scratch()?);
         }
-        out.bytes().copy_from_slice(input.bytes());
+        out.bytes_mut().copy_from_slice(input.bytes());
         Ok(())
     }))
 }

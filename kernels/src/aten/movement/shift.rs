@@ -21,7 +21,7 @@ fn copy(cx: &mut KernelContext<'_>, out: usize, shifts: &Dims<Shift>) -> Result<
     let (input, mut target) = (views.tensor(SELF)?, views.out(out)?);
     let meta = target.meta();
     let width = meta.dtype.size().unwrap_or(1);
-    Ok(copy_shifted(width, (input.strides, input.bytes()), shifts, (Layout::from(&meta), target.bytes()))?)
+    Ok(copy_shifted(width, (input.strides, input.bytes()), shifts, (Layout::from(&meta), target.bytes_mut()))?)
 }
 
 fn roll(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
@@ -89,7 +89,7 @@ fn tril(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     let views = cx.views();
     let (input, mut out) = (views.tensor(SELF)?, views.out(TRIANGLE)?);
     let width = out.dtype.size().unwrap_or(1);
-    lower_triangles(width, [rows, columns], diagonal, input.bytes(), out.bytes());
+    lower_triangles(width, [rows, columns], diagonal, input.bytes(), out.bytes_mut());
     Ok(())
 }
 

@@ -94,7 +94,7 @@ fn copy(cx: &mut KernelContext<'_>, out: usize, dim: usize, drop: bool) -> Resul
         let meta = target.meta();
         let region =
             Region { sizes: meta.sizes, dim_order: meta.dim_order, from: (&strides, start), to: (meta.strides, 0) };
-        region.transfer(conversion(input.dtype, meta.dtype)?, input.bytes(), target.bytes(), scratch)?;
+        region.transfer(conversion(input.dtype, meta.dtype)?, input.bytes(), target.bytes_mut(), scratch)?;
         start += input.strides[dim] * if drop { 1 } else { meta.sizes[dim] };
     }
     Ok(())

@@ -39,10 +39,10 @@ pub fn assign(
     let (count, out_type) = (out.element_count(), out.dtype);
     if let (true, Some(convert)) = (source.is_linear(), conversion.convert)
         && is_aligned(input.bytes(), input.dtype)
-        && is_aligned(out.bytes(), out_type)
+        && is_aligned(out.bytes_mut(), out_type)
     {
-        convert(input.bytes(), out.bytes());
+        convert(input.bytes(), out.bytes_mut());
         return Ok(());
     }
-    Ok(transfer(conversion, (input.bytes(), &source), (out.bytes(), &Walk::linear(count)), count, scratch)?)
+    Ok(transfer(conversion, (input.bytes(), &source), (out.bytes_mut(), &Walk::linear(count)), count, scratch)?)
 }

@@ -26,7 +26,7 @@ pub fn prepare(args: &Prepare<'_>, out: usize, make: MakeView) -> Result<Box<dyn
         let walk = view.walk(target.dim_order);
         let width = target.dtype.size().unwrap_or(1);
         if target.element_count() != 0 {
-            walk.gather(width, views.tensor(SELF)?.bytes(), target.bytes());
+            walk.gather(width, views.tensor(SELF)?.bytes(), target.bytes_mut());
         }
         Ok(())
     }))

@@ -147,7 +147,7 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
         // The running statistics are outputs by schema where training could update them.
         if form.training.is_some() {
             let (mut mean, mut variance) = (views.out(mean)?, views.out(variance)?);
-            load(mean.as_slice::<T>()?, variance.as_slice::<T>()?, eps, &mut statistics)?;
+            load(mean.as_mut_slice::<T>()?, variance.as_mut_slice::<T>()?, eps, &mut statistics)?;
         } else {
             let (mean, variance) = (views.tensor(mean)?, views.tensor(variance)?);
             load(mean.as_slice::<T>()?, variance.as_slice::<T>()?, eps, &mut statistics)?;
@@ -159,7 +159,7 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
 
 /// Stores statistics as results, as many as these have room for.
 fn save<T: Number<Compute: Float>>(out: &mut TensorMut<'_>, statistics: &[f64]) -> Result<(), KernelError> {
-    out.as_slice::<T>()?.iter_mut().zip(statistics).for_each(|(to, &from)| *to = rounded(from));
+    out.as_mut_slice::<T>()?.iter_mut().zip(statistics).for_each(|(to, &from)| *to = rounded(from));
     Ok(())
 }
 

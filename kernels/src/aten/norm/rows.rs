@@ -150,11 +150,11 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
     let meta = target.meta();
     let rest = rest.get_mut(..repacked_bytes(&meta)).ok_or_else(too_large)?;
     let out = match meta.is_contiguous() {
-        true => target.as_slice::<T>()?,
+        true => target.as_mut_slice::<T>()?,
         false => bytemuck::try_cast_slice_mut(rest).map_err(|_| too_large())?,
     };
     let (mut means, mut scales) = (views.out(form.statistics[0])?, views.out(form.statistics[1])?);
-    let (means, scales) = (means.as_slice::<T>()?, scales.as_slice::<T>()?);
+    let (means, scales) = (means.as_mut_slice::<T>()?, scales.as_mut_slice::<T>()?);
     if rows.width == 0 {
         means.fill(rounded(f64::NAN));
         scales.fill(rounded(f64::NAN));
@@ -163,7 +163,7 @@ fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Re
     let operands = RowOperands { input, weight, bias, eps };
     normalise_rows(rows, operands, RowResults { out, means, scales })?;
     if !rest.is_empty() {
-        Walk::by_index(&meta).cursor().scatter(size_of::<T>(), rest, target.bytes());
+        Walk::by_index(&meta).cursor().scatter(size_of::<T>(), rest, target.bytes_mut());
     }
     Ok(())
 }

@@ -194,7 +194,7 @@ where
     let views = cx.views();
     let (input, mut out) = (views.tensor(SELF)?, views.out(row.out)?);
     let reduction = Reduction::new(&input.meta(), &out.meta(), folded, false);
-    let to: &mut [Complex<R>] = bytemuck::cast_slice_mut(out.bytes());
+    let to: &mut [Complex<R>] = bytemuck::cast_slice_mut(out.bytes_mut());
     reduction.run(complex::elements::<R>(input.bytes())?, &ComplexSum, |at, sum| to[at] = sum.map(Cast::cast))?;
     Ok(())
 }
@@ -294,7 +294,7 @@ impl<'a> Store<'a> {
             return Err(KernelError::unsupported(dtype.to_string()));
         });
         let (floating, truth) = (dtype.is_floating(), dtype == ScalarType::BOOL);
-        Ok(Store { bytes: out.bytes(), put, floating, truth })
+        Ok(Store { bytes: out.bytes_mut(), put, floating, truth })
     }
 
     #[inline]
