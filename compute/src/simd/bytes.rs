@@ -26,10 +26,12 @@ macro_rules! columns_of_taps {
     };
 }
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod path;
 mod store;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod vnni;
 
 pub(crate) use path::{BytesPath, DepthwiseOrder};
 pub(crate) use store::{store, store_tiles};

@@ -2,9 +2,9 @@
 //!
 //! Invariant: a path exists only where its instructions do.
 
-#[cfg(target_arch = "x86_64")]
-use super::x86;
 use super::{Plain, WithBytes};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, vnni, vnni::Avx512Vnni, vnni::AvxVnni};
 
 /// Instructions that sums of products may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,13 +13,13 @@ pub(crate) enum BytesPath {
     Plain,
     /// Vectors of 32 bytes, with products of numbers of 16 bits.
     #[cfg(target_arch = "x86_64")]
-    Avx2(x86::Avx2),
+    Avx2(Avx2),
     /// Vectors of 32 bytes, with sums of four products of bytes.
     #[cfg(target_arch = "x86_64")]
-    AvxVnni(x86::AvxVnni),
+    AvxVnni(AvxVnni),
     /// Vectors of 64 bytes, with sums of four products of bytes.
     #[cfg(target_arch = "x86_64")]
-    Avx512Vnni(x86::Avx512Vnni),
+    Avx512Vnni(Avx512Vnni),
 }
 
 /// Order of the weights of four taps of neighbouring channels, for [`Bytes::depthwise`].
@@ -48,9 +48,9 @@ impl BytesPath {
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn all() -> [Option<Self>; 4] {
         [
-            x86::Avx512Vnni::detect().map(Self::Avx512Vnni),
-            x86::AvxVnni::detect().map(Self::AvxVnni),
-            x86::Avx2::detect().map(Self::Avx2),
+            Avx512Vnni::detect().map(Self::Avx512Vnni),
+            AvxVnni::detect().map(Self::AvxVnni),
+            Avx2::detect().map(Self::Avx2),
             Some(Self::Plain),
         ]
     }
@@ -79,7 +79,7 @@ impl BytesPath {
     pub(crate) fn depthwise_order(self) -> DepthwiseOrder {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni(_) => DepthwiseOrder::Fours { channel: x86::interleaved_channel, offset: 128 },
+            Self::Avx512Vnni(_) => DepthwiseOrder::Fours { channel: vnni::interleaved_channel, offset: 128 },
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => DepthwiseOrder::Pairs,
             _ => DepthwiseOrder::Taps,

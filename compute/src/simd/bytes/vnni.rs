@@ -1,0 +1,271 @@
+//! Products of signed weights and bytes of inputs with VNNI: four at a time.
+//!
+//! Invariant: a token is made by `detect` alone, after the machine has said that it has the instructions. None of them
+//! saturates where it could change a result.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::{Bytes, DepthwiseScales, LANES, Lanes, TileScales, WithBytes};
+use crate::simd::dot::{CHANNELS, Group};
+use crate::simd::token::token;
+
+token!(
+    /// Vectors of 32 bytes, with sums of four products of bytes.
+    AvxVnni, is_x86_feature_detected, WithBytes, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
+);
+token!(
+    /// Vectors of 64 bytes, with sums of four products of bytes.
+    Avx512Vnni, is_x86_feature_detected, WithBytes,
+    "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni",
+    "avx2" "fma" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
+);
+
+/// A byte with 128 added.
+#[inline(always)]
+fn flipped(byte: i8) -> u8 {
+    byte as u8 ^ 0x80
+}
+
+/// The halves of a group.
+#[inline(always)]
+fn halves(group: &Group) -> &[[u8; 32]] {
+    group.0.as_chunks().0
+}
+
+impl Bytes for AvxVnni {
+    type Sums = [__m256i; 2];
+    type Weights = [__m256i; 2];
+    type Input = u8;
+    columns_of_taps!();
+
+    const TILES: usize = 1;
+    const ROWS: usize = 6;
+
+    #[inline(always)]
+    fn input(byte: i8) -> u8 {
+        flipped(byte)
+    }
+
+    #[inline(always)]
+    fn zero(self) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe { [_mm256_setzero_si256(); 2] }
+    }
+
+    #[inline(always)]
+    fn weights(self, group: &Group) -> Self::Weights {
+        let halves = halves(group);
+        // SAFETY: a half has 32 bytes, and the token exists.
+        unsafe { [_mm256_loadu_si256(halves[0].as_ptr().cast()), _mm256_loadu_si256(halves[1].as_ptr().cast())] }
+    }
+
+    #[inline(always)]
+    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm256_set1_epi32(i32::from_ne_bytes(inputs));
+            [_mm256_dpbusd_avx_epi32(sums[0], inputs, weights[0]), _mm256_dpbusd_avx_epi32(sums[1], inputs, weights[1])]
+        }
+    }
+
+    #[inline(always)]
+    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(sums) }
+    }
+}
+
+impl Bytes for Avx512Vnni {
+    type Sums = __m512i;
+    type Weights = __m512i;
+    type Input = u8;
+    type Column<'a> = [__m512i; 4];
+
+    const TILES: usize = 4;
+    const ROWS: usize = 12;
+
+    #[inline(always)]
+    fn input(byte: i8) -> u8 {
+        flipped(byte)
+    }
+
+    #[inline(always)]
+    fn zero(self) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    fn weights(self, group: &Group) -> Self::Weights {
+        // SAFETY: a group has 64 bytes, and the token exists.
+        unsafe { _mm512_loadu_si512(group.0.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe { _mm512_dpbusd_epi32(sums, _mm512_set1_epi32(i32::from_ne_bytes(inputs)), weights) }
+    }
+
+    #[inline(always)]
+    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<__m512i, [i32; CHANNELS]>(sums) }
+    }
+
+    #[inline(always)]
+    fn requantise<const C: usize>(self, sums: &[__m512i; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
+        let mut words = *sums;
+        for (tile, words) in words.iter_mut().enumerate() {
+            *words = self.rounded(*words, &scales.starts[tile], &scales.factors[tile], scales.limits);
+        }
+        let mut results = [[0; CHANNELS]; C];
+        let (fours, rest) = words.as_chunks::<4>();
+        let (of_fours, of_rest) = results.as_chunks_mut::<4>();
+        for (results, words) in of_fours.iter_mut().zip(fours) {
+            let packed = self.packed(*words, scales.zero);
+            // SAFETY: the token exists; vectors and numbers are the same bytes.
+            unsafe {
+                // Packing leaves four channels of each vector next to each other.
+                let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+                let packed = _mm512_permutexvar_epi32(order, packed);
+                *results = std::mem::transmute::<__m512i, [[i8; CHANNELS]; 4]>(packed);
+            }
+        }
+        for (results, words) in of_rest.iter_mut().zip(rest) {
+            // SAFETY: the token exists; vectors and numbers are the same bytes.
+            *results = unsafe {
+                let words = _mm512_add_epi32(*words, _mm512_set1_epi32(scales.zero));
+                std::mem::transmute::<__m128i, [i8; CHANNELS]>(_mm512_cvtepi32_epi8(words))
+            };
+        }
+        results
+    }
+
+    /// Bytes of four taps are interleaved into groups of four for each channel, which leaves channels in another order
+    /// than they were; packing results to bytes restores it.
+    #[inline(always)]
+    fn depthwise(
+        self,
+        taps: &[[&Lanes<i8>; 4]],
+        _count: usize,
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
+        let mut sums = [self.zero(); 4];
+        for (taps, weights) in taps.iter().zip(weights) {
+            self.add_column(&mut sums, &self.column(*taps), weights);
+        }
+        self.finished(sums, scales)
+    }
+
+    #[inline(always)]
+    fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
+        self.interleaved([self.flipped(taps[0]), self.flipped(taps[1]), self.flipped(taps[2]), self.flipped(taps[3])])
+    }
+
+    #[inline(always)]
+    fn depthwise_columns(
+        self,
+        columns: &[Self::Column<'_>],
+        weights: &[[Lanes<i8>; 4]],
+        scales: &DepthwiseScales,
+    ) -> Lanes<i8> {
+        let mut sums = [self.zero(); 4];
+        for (column, weights) in columns.iter().zip(weights) {
+            self.add_column(&mut sums, column, weights);
+        }
+        self.finished(sums, scales)
+    }
+}
+
+impl Avx512Vnni {
+    #[inline(always)]
+    fn load(self, bytes: &Lanes<i8>) -> __m512i {
+        // SAFETY: there are 64 bytes, and the token exists.
+        unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn flipped(self, bytes: &Lanes<i8>) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe { _mm512_xor_si512(self.load(bytes), _mm512_set1_epi8(-128)) }
+    }
+
+    /// Bytes of four lists as one group of four for each channel.
+    #[inline(always)]
+    fn interleaved(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+        // SAFETY: the token exists.
+        unsafe {
+            let (ab_low, ab_high) = (_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b));
+            let (cd_low, cd_high) = (_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d));
+            [
+                _mm512_unpacklo_epi16(ab_low, cd_low),
+                _mm512_unpackhi_epi16(ab_low, cd_low),
+                _mm512_unpacklo_epi16(ab_high, cd_high),
+                _mm512_unpackhi_epi16(ab_high, cd_high),
+            ]
+        }
+    }
+
+    /// Adds the products of four interleaved taps.
+    #[inline(always)]
+    fn add_column(self, sums: &mut [__m512i; 4], column: &[__m512i; 4], weights: &[Lanes<i8>; 4]) {
+        for part in 0..4 {
+            // SAFETY: the token exists.
+            sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], column[part], self.load(&weights[part])) };
+        }
+    }
+
+    /// Results of sums before the zero point is added. Rounding is to the nearest even number; limits come second, so that
+    /// there is always a number.
+    #[inline(always)]
+    fn rounded(
+        self,
+        sums: __m512i,
+        starts: &[i32; CHANNELS],
+        factors: &[f32; CHANNELS],
+        [low, high]: [f32; 2],
+    ) -> __m512i {
+        // SAFETY: there are 16 of each, and the token exists.
+        unsafe {
+            let sums = _mm512_add_epi32(sums, _mm512_loadu_si512(starts.as_ptr().cast()));
+            let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(factors.as_ptr()));
+            let limited = _mm512_min_ps(_mm512_max_ps(scaled, _mm512_set1_ps(low)), _mm512_set1_ps(high));
+            _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited)
+        }
+    }
+
+    /// Numbers as bytes, with the zero point added: of each vector in turn, four and four next to each other. They are
+    /// within 16 bits, and with the zero point within eight.
+    #[inline(always)]
+    fn packed(self, words: [__m512i; 4], zero: i32) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe {
+            let zero = _mm512_set1_epi16(zero as i16);
+            let low = _mm512_add_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
+            let high = _mm512_add_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
+            _mm512_packs_epi16(low, high)
+        }
+    }
+
+    /// Results of sums whose channels are in the order that [`Self::interleaved`] leaves, as those of the scales are.
+    #[inline(always)]
+    fn finished(self, sums: [__m512i; 4], scales: &DepthwiseScales) -> Lanes<i8> {
+        let (starts, factors) = (scales.starts.as_chunks::<CHANNELS>().0, scales.factors.as_chunks::<CHANNELS>().0);
+        let mut words = sums;
+        for (part, words) in words.iter_mut().enumerate() {
+            *words = self.rounded(*words, &starts[part], &factors[part], scales.limits);
+        }
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<__m512i, [i8; LANES]>(self.packed(words, scales.zero)) }
+    }
+}
+
+/// The channel in a place after four lists of [`LANES`] bytes were interleaved.
+pub(crate) fn interleaved_channel(place: usize) -> usize {
+    // Vector 0 has channels 0 to 3 of each lane of 16 channels, vector 1 those from 4 on, and so on.
+    let (vector, lane, channel) = (place / 16, place % 16 / 4, place % 4);
+    lane * 16 + vector * 4 + channel
+}
