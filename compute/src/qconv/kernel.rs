@@ -35,7 +35,7 @@ const SMALL: usize = 16 << 10 >> 6;
 /// Lines for all others.
 const LARGE: usize = 56 << 10 >> 6;
 
-/// Where gathered inputs are.
+/// Places of gathered inputs.
 #[derive(Clone, Copy)]
 struct Shape {
     /// Pixels that are gathered together.

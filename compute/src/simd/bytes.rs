@@ -189,17 +189,17 @@ pub(crate) struct DepthwiseScales {
     pub zero: i32,
 }
 
-/// What a tap sees of neighbouring channels, from window to window.
+/// Neighbouring channels as a tap sees them, from window to window.
 #[derive(Clone, Copy)]
 pub(crate) struct Tap<'a> {
-    /// What the first window sees, and all behind it.
+    /// Bytes from what the first window sees on.
     pub seen: &'a [i8],
     /// Bytes from one window to the next.
     pub step: usize,
 }
 
 impl<'a> Tap<'a> {
-    /// What a window sees.
+    /// Bytes that a window sees.
     #[inline(always)]
     fn lanes(self, window: usize) -> &'a Lanes<i8> {
         let lanes = self.seen.get(window * self.step..).and_then(<[i8]>::first_chunk);

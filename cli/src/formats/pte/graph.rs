@@ -32,7 +32,7 @@ pub struct Recorded {
     pub parts: HashMap<String, Parts>,
 }
 
-/// What the record of an export, if there is one, says of the nodes of a program.
+/// Reads what the record of an export, if there is one, says of the nodes of a program.
 pub fn recorded(
     format: &dyn Format,
     file: &File,

@@ -127,6 +127,9 @@ impl Delegation {
             let ranges = calibrate::ranges(manager, options, &runs)?;
             note(xnnpack::quantise_static(manager, &ranges).map_err(failure)?);
         }
+        if weights.is_empty() && (!self.quantize.is_empty() || self.calibrate.is_some()) {
+            writeln!(session.err, "no weights are quantised: the program has none that could be")?;
+        }
         let methods = xnnpack::delegate(manager, &options.external_weights).map_err(failure)?;
         let division = |(method, nodes): (String, Vec<Explained>)| {
             let weights = weights.remove(&method).unwrap_or_default();
