@@ -7,7 +7,7 @@ use super::pack::Bits;
 use super::tile;
 use super::{Inputs, Limits, Place, Product, RowScale, Weights, bias_by_tile, multiply, store};
 use crate::error::{Error, ErrorKind};
-use crate::simd::dot::{CHANNELS, Dot, Eight};
+use crate::simd::dot::{CHANNELS, Dot, Eight, ScaledBlocks};
 use crate::simd::path::Path;
 use crate::threads::Columns;
 
@@ -96,18 +96,8 @@ impl Product for BlockRows<'_> {
                 *floats = dot.floats(start);
             }
         }
-        for block in 0..blocks {
-            let mut starts = [0; R];
-            for (start, sums) in starts.iter_mut().zip(row_sums) {
-                *start = sums[block].wrapping_mul(-Bits::Four.offset());
-            }
-            let sums = tile::block(dot, bytes, starts, tiles, block * groups..(block + 1) * groups);
-            for ((tile, sums), scales) in sums.iter().enumerate().zip(scales) {
-                for (floats, sums) in floats.iter_mut().zip(sums) {
-                    floats[tile] = dot.add_scaled(floats[tile], *sums, &scales[block]);
-                }
-            }
-        }
+        let offset = Bits::Four.offset();
+        dot.add_blocks(&mut floats, &ScaledBlocks { inputs: bytes, row_sums, tiles, scales, groups, offset });
         for (row, floats) in floats.iter().enumerate() {
             let to = &mut to.row(at.to_row + row)[at.to_column..];
             for ((tile, floats), to) in floats.iter().enumerate().zip(to.chunks_mut(CHANNELS)) {

@@ -4,63 +4,57 @@
 //! weights on top of what sums start from, wrapped. Vectors go through loops, never through `array::map` and its like,
 //! which are not always inlined, and then neither are the instructions.
 
-use std::ops::Range;
-
-use crate::simd::dot::{CHANNELS, Dot, Eight, Group};
+use crate::simd::dot::{CHANNELS, Dot, Eight, Group, cut};
 
 /// Sums by row and tile.
 pub(super) type Sums<const R: usize, const C: usize> = [[[i32; CHANNELS]; C]; R];
 
-/// Weights of eight inputs, of several tiles.
+/// A number of bits of weights.
 pub(super) trait Weigh {
-    /// The weights of the eight inputs at a place among the eights of a row.
-    fn at<D: Dot, const C: usize>(dot: D, tiles: [&[Group]; C], eight: usize) -> [[D::Weights; 2]; C];
+    /// Groups that have the weights of eight inputs.
+    const GROUPS: usize;
+
+    /// Adds the products of eights of inputs with the weights of several tiles, which begin with those of the first eight.
+    fn add<D: Dot, const R: usize, const C: usize>(
+        dot: D,
+        sums: &mut [[D::Sums; R]; C],
+        tiles: [&[Group]; C],
+        inputs: [&[Eight]; R],
+    );
 }
 
-/// Weights of a byte: two groups have those of eight inputs.
+/// Weights of a byte.
 pub(super) struct EightBits;
 
 impl Weigh for EightBits {
+    const GROUPS: usize = 2;
+
     #[inline(always)]
-    fn at<D: Dot, const C: usize>(dot: D, tiles: [&[Group]; C], eight: usize) -> [[D::Weights; 2]; C] {
-        let (first, second) = (2 * eight, 2 * eight + 1);
-        let mut weights = [[dot.bytes(&tiles[0][first]); 2]; C];
-        for (weights, tile) in weights.iter_mut().zip(tiles) {
-            // Past an odd number of groups there are no inputs either.
-            *weights = [dot.bytes(&tile[first]), dot.bytes(&tile[second.min(tile.len() - 1)])];
-        }
-        weights
+    fn add<D: Dot, const R: usize, const C: usize>(
+        dot: D,
+        sums: &mut [[D::Sums; R]; C],
+        tiles: [&[Group]; C],
+        inputs: [&[Eight]; R],
+    ) {
+        dot.add_bytes(sums, tiles, inputs);
     }
 }
 
-/// Weights of half a byte: a group has those of eight inputs.
+/// Weights of half a byte.
 pub(super) struct FourBits;
 
 impl Weigh for FourBits {
-    #[inline(always)]
-    fn at<D: Dot, const C: usize>(dot: D, tiles: [&[Group]; C], eight: usize) -> [[D::Weights; 2]; C] {
-        let mut weights = [dot.halves(&tiles[0][eight]); C];
-        for (weights, tile) in weights.iter_mut().zip(tiles) {
-            *weights = dot.halves(&tile[eight]);
-        }
-        weights
-    }
-}
+    const GROUPS: usize = 1;
 
-/// A block of half bytes of weights: the groups `from` to `to` of the tiles.
-#[inline(always)]
-pub(super) fn block<D: Dot, const R: usize, const C: usize>(
-    dot: D,
-    inputs: [&[Eight]; R],
-    starts: [i32; R],
-    tiles: [&[Group]; C],
-    groups: Range<usize>,
-) -> [[D::Sums; R]; C] {
-    let mut sums = [dot.start_rows(starts); C];
-    for group in groups {
-        add(dot, &mut sums, FourBits::at(dot, tiles, group), eights(inputs, group));
+    #[inline(always)]
+    fn add<D: Dot, const R: usize, const C: usize>(
+        dot: D,
+        sums: &mut [[D::Sums; R]; C],
+        tiles: [&[Group]; C],
+        inputs: [&[Eight]; R],
+    ) {
+        dot.add_halves(sums, tiles, inputs);
     }
-    settled(dot, sums)
 }
 
 /// Rows of inputs with the weights of eight inputs after the other.
@@ -76,32 +70,19 @@ pub(super) fn whole_rows<W: Weigh, D: Dot, const R: usize, const C: usize>(
     for ((row, rest), input) in rows.iter_mut().zip(&mut rests).zip(inputs) {
         (*row, *rest) = whole_eights(input);
     }
-    let whole = rows[0].len();
-    for eight in 0..whole {
-        add(dot, &mut sums, W::at(dot, tiles, eight), eights(rows, eight));
-    }
+    W::add(dot, &mut sums, tiles, rows);
     if !rests[0].is_empty() {
         let mut last: [[Eight; 1]; R] = [[[[0; 4]; 2]]; R];
         for (last, rest) in last.iter_mut().zip(rests) {
             last.as_flattened_mut().as_flattened_mut()[..rest.len()].copy_from_slice(rest);
         }
-        let mut rows: [&[Eight]; R] = [&[]; R];
+        let first = rows[0].len() * W::GROUPS;
         for (row, last) in rows.iter_mut().zip(&last) {
             *row = last;
         }
-        add(dot, &mut sums, W::at(dot, tiles, whole), eights(rows, 0));
+        W::add(dot, &mut sums, cut(tiles, first..tiles[0].len()), rows);
     }
     stored(dot, &settled(dot, sums))
-}
-
-/// Eight inputs of each row.
-#[inline(always)]
-fn eights<const R: usize>(rows: [&[Eight]; R], at: usize) -> [&Eight; R] {
-    let mut inputs = [&[[0; 4]; 2]; R];
-    for (inputs, row) in inputs.iter_mut().zip(rows) {
-        *inputs = &row[at];
-    }
-    inputs
 }
 
 /// A row in eights, and the inputs behind the last of them.
@@ -110,19 +91,6 @@ pub(super) fn whole_eights(row: &[i8]) -> (&[Eight], &[i8]) {
     let (fours, _) = row.as_chunks::<4>();
     let (eights, _) = fours.as_chunks::<2>();
     (eights, &row[8 * eights.len()..])
-}
-
-/// Adds the products of eight inputs of each row.
-#[inline(always)]
-fn add<D: Dot, const R: usize, const C: usize>(
-    dot: D,
-    sums: &mut [[D::Sums; R]; C],
-    weights: [[D::Weights; 2]; C],
-    inputs: [&Eight; R],
-) {
-    for (sums, weights) in sums.iter_mut().zip(weights) {
-        dot.add_rows(sums, weights, inputs);
-    }
 }
 
 #[inline(always)]

@@ -3,6 +3,8 @@
 //! Invariant: all implementations of [`Dot`] give the same integers, wrapped, and the same floats, bit for bit; [`Scalar`]
 //! is the oracle. A token of an implementation exists only where its instructions do.
 
+use std::ops::Range;
+
 use bytemuck::{Pod, Zeroable};
 
 /// Channels of a tile of weights.
@@ -57,6 +59,40 @@ pub(crate) trait Dot: Copy {
             *sums = self.add(*sums, weights[1], inputs[1]);
         }
     }
+    /// Adds the products of eights of inputs of each row with weights of a byte: two groups have those of an eight. Past an
+    /// odd number of groups there are no inputs either.
+    #[inline(always)]
+    fn add_bytes<const R: usize, const C: usize>(
+        self,
+        sums: &mut [[Self::Sums; R]; C],
+        tiles: [&[Group]; C],
+        inputs: [&[Eight]; R],
+    ) {
+        for eight in 0..inputs[0].len() {
+            let (first, second) = (2 * eight, 2 * eight + 1);
+            let mut weights = [[self.bytes(&tiles[0][first]); 2]; C];
+            for (weights, tile) in weights.iter_mut().zip(tiles) {
+                *weights = [self.bytes(&tile[first]), self.bytes(&tile[second.min(tile.len() - 1)])];
+            }
+            add_eight(self, sums, weights, inputs, eight);
+        }
+    }
+    /// Adds the products of eights of inputs of each row with weights of half a byte: a group has those of an eight.
+    #[inline(always)]
+    fn add_halves<const R: usize, const C: usize>(
+        self,
+        sums: &mut [[Self::Sums; R]; C],
+        tiles: [&[Group]; C],
+        inputs: [&[Eight]; R],
+    ) {
+        for eight in 0..inputs[0].len() {
+            let mut weights = [self.halves(&tiles[0][eight]); C];
+            for (weights, tile) in weights.iter_mut().zip(tiles) {
+                *weights = self.halves(&tile[eight]);
+            }
+            add_eight(self, sums, weights, inputs, eight);
+        }
+    }
     /// The sums of each row, of those that [`Dot::start_rows`] made.
     #[inline(always)]
     fn settle<const R: usize>(self, sums: [Self::Sums; R]) -> [Self::Sums; R] {
@@ -68,8 +104,93 @@ pub(crate) trait Dot: Copy {
     fn floats(self, start: [f32; CHANNELS]) -> Self::Floats;
     /// Adds sums, each rounded to `f32`, times scales, the upper halves of `f32`; rounded once.
     fn add_scaled(self, floats: Self::Floats, sums: Self::Sums, scales: &[u16; CHANNELS]) -> Self::Floats;
+    /// Adds the products of blocks of inputs with weights of half a byte, each block with its scales.
+    #[inline(always)]
+    fn add_blocks<const R: usize, const C: usize>(
+        self,
+        floats: &mut [[Self::Floats; C]; R],
+        blocks: &ScaledBlocks<'_, R, C>,
+    ) {
+        for block in 0..blocks.count() {
+            let mut sums = [self.start_rows(blocks.starts(block)); C];
+            let (tiles, inputs) = blocks.at(block);
+            self.add_halves(&mut sums, tiles, inputs);
+            for ((tile, sums), scales) in sums.iter().enumerate().zip(blocks.scales) {
+                for (floats, sums) in floats.iter_mut().zip(self.settle(*sums)) {
+                    floats[tile] = self.add_scaled(floats[tile], sums, &scales[block]);
+                }
+            }
+        }
+    }
     /// Float of each channel of a tile, in order.
     fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS];
+}
+
+/// Blocks of the inputs of rows, and of the weights of tiles.
+pub(crate) struct ScaledBlocks<'a, const R: usize, const C: usize> {
+    pub inputs: [&'a [Eight]; R],
+    /// Sums of the inputs of each block.
+    pub row_sums: [&'a [i32]; R],
+    pub tiles: [&'a [Group]; C],
+    /// Scales of each block, the upper halves of `f32`.
+    pub scales: [&'a [[u16; CHANNELS]]; C],
+    /// Groups, and eights of inputs, of a block.
+    pub groups: usize,
+    /// Number that is added to each weight.
+    pub offset: i32,
+}
+
+impl<'a, const R: usize, const C: usize> ScaledBlocks<'a, R, C> {
+    /// Number of blocks.
+    #[inline(always)]
+    pub(super) fn count(&self) -> usize {
+        self.row_sums[0].len()
+    }
+
+    /// Returns what the sums of each row begin with in a block.
+    #[inline(always)]
+    pub(super) fn starts(&self, block: usize) -> [i32; R] {
+        let mut starts = [0; R];
+        for (start, sums) in starts.iter_mut().zip(self.row_sums) {
+            *start = sums[block].wrapping_mul(-self.offset);
+        }
+        starts
+    }
+
+    /// Weights and inputs of a block.
+    #[inline(always)]
+    pub(super) fn at(&self, block: usize) -> ([&'a [Group]; C], [&'a [Eight]; R]) {
+        let groups = block * self.groups..(block + 1) * self.groups;
+        (cut(self.tiles, groups.clone()), cut(self.inputs, groups))
+    }
+}
+
+/// A range of each list.
+#[inline(always)]
+pub(crate) fn cut<T, const N: usize>(lists: [&[T]; N], range: Range<usize>) -> [&[T]; N] {
+    let mut parts: [&[T]; N] = [&[]; N];
+    for (part, list) in parts.iter_mut().zip(lists) {
+        *part = &list[range.clone()];
+    }
+    parts
+}
+
+/// Adds the products of eight inputs of each row.
+#[inline(always)]
+fn add_eight<D: Dot, const R: usize, const C: usize>(
+    dot: D,
+    sums: &mut [[D::Sums; R]; C],
+    weights: [[D::Weights; 2]; C],
+    inputs: [&[Eight]; R],
+    eight: usize,
+) {
+    let mut of_rows = [&[[0; 4]; 2]; R];
+    for (of_row, row) in of_rows.iter_mut().zip(inputs) {
+        *of_row = &row[eight];
+    }
+    for (sums, weights) in sums.iter_mut().zip(weights) {
+        dot.add_rows(sums, weights, of_rows);
+    }
 }
 
 /// A computation that runs with the instructions of a path; `run` must be inlined, and so must what it calls.

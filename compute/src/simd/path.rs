@@ -13,7 +13,7 @@ use super::x86;
 pub(crate) enum Path {
     /// None in particular.
     Scalar,
-    /// Vectors of 32 bytes: `vpmaddwd` on numbers of 16 bits, and fused multiply-add.
+    /// Vectors of 32 bytes: `vpmaddubsw` on half bytes, and fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     Avx2(x86::Avx2),
     /// Vectors of 32 bytes: `vpdpbusd`.

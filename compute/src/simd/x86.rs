@@ -1,12 +1,13 @@
 //! Products of bytes with the instructions of x86-64.
 //!
 //! Invariant: a token is made by `detect` alone, after the machine has said that it has the instructions. None of them
-//! saturates: bytes are multiplied as such into sums of 32 bits, or as numbers of 16 bits.
+//! saturates: bytes are multiplied into sums of 32 bits, or half bytes into sums of 16 bits.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
+use std::hint::black_box;
 
-use super::dot::{CHANNELS, Dot, Group, WithDot};
+use super::dot::{CHANNELS, Dot, Eight, Group, ScaledBlocks, WithDot};
 use super::token::token;
 
 token!(
@@ -85,82 +86,224 @@ fn store_sums(_: Avx2, sums: [__m256i; 2]) -> [i32; CHANNELS] {
 }
 
 impl Avx2 {
-    /// Bytes of eight channels each as 16-bit numbers, four channels a vector.
+    /// A half of each byte of a group: the lower one, or the upper one.
     #[inline(always)]
-    fn words(self, first: __m256i, second: __m256i) -> [__m256i; 4] {
+    fn half(self, group: &Group, upper: bool) -> [__m256i; 2] {
+        let mut bytes = two(self, group);
+        for bytes in &mut bytes {
+            let [low, high] = halves(self, *bytes);
+            *bytes = if upper { high } else { low };
+        }
+        bytes
+    }
+
+    /// Products of four inputs with half bytes, as two sums a channel: each is within 2 · 15 · 128, and eight of them are
+    /// within 16 bits.
+    #[inline(always)]
+    fn products(self, weights: [__m256i; 2], inputs: [i8; 4]) -> [__m256i; 2] {
         // SAFETY: the token exists.
         unsafe {
+            let inputs = _mm256_set1_epi32(bytemuck::cast::<[i8; 4], i32>(inputs));
+            [_mm256_maddubs_epi16(weights[0], inputs), _mm256_maddubs_epi16(weights[1], inputs)]
+        }
+    }
+
+    /// Adds the two sums of each channel, times a factor.
+    #[inline(always)]
+    fn fold(self, sums: [__m256i; 2], words: [__m256i; 2], factor: i16) -> [__m256i; 2] {
+        // SAFETY: the token exists.
+        unsafe {
+            let factor = _mm256_set1_epi16(factor);
             [
-                _mm256_cvtepu8_epi16(_mm256_castsi256_si128(first)),
-                _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(first)),
-                _mm256_cvtepu8_epi16(_mm256_castsi256_si128(second)),
-                _mm256_cvtepu8_epi16(_mm256_extracti128_si256::<1>(second)),
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(words[0], factor)),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(words[1], factor)),
             ]
         }
     }
 
-    /// Adds the two sums of each channel, of four channels a vector.
+    /// Adds the products of rows of inputs with a tile of bytes.
     #[inline(always)]
-    fn fold(self, sums: [__m256i; 4]) -> [__m256i; 2] {
+    fn add_bytes_of_tile<const R: usize>(self, sums: &mut [[__m256i; 2]; R], tile: &[Group], inputs: [&[Eight]; R]) {
+        let count = tile.len().min(2 * inputs[0].len());
+        for start in (0..count).step_by(WORDS) {
+            // SAFETY: the token exists.
+            let (mut lower, mut upper) =
+                unsafe { ([[_mm256_setzero_si256(); 2]; R], [[_mm256_setzero_si256(); 2]; R]) };
+            for (index, group) in tile[start..count.min(start + WORDS)].iter().enumerate() {
+                let (low, high) = (self.half(group, false), self.half(group, true));
+                for (row, inputs) in inputs.iter().enumerate() {
+                    let inputs = inputs.as_flattened()[start + index];
+                    lower[row] = self.add_words(lower[row], self.products(low, inputs));
+                    upper[row] = self.add_words(upper[row], self.products(high, inputs));
+                }
+            }
+            for (row, sums) in sums.iter_mut().enumerate() {
+                *sums = self.fold(self.fold(*sums, lower[row], 1), upper[row], 16);
+            }
+        }
+    }
+
+    /// Adds the products of rows of inputs with a tile of half bytes.
+    #[inline(always)]
+    fn add_halves_of_tile<const R: usize>(self, sums: &mut [[__m256i; 2]; R], tile: &[Group], inputs: [&[Eight]; R]) {
+        let count = inputs[0].len();
+        for start in (0..count).step_by(WORDS / 2) {
+            // SAFETY: the token exists.
+            let mut words = unsafe { [[_mm256_setzero_si256(); 2]; R] };
+            for (index, group) in tile[start..count.min(start + WORDS / 2)].iter().enumerate() {
+                for upper in [false, true] {
+                    let weights = self.half(group, upper);
+                    for (words, inputs) in words.iter_mut().zip(inputs) {
+                        let inputs = inputs[start + index][usize::from(upper)];
+                        *words = self.add_words(*words, self.products(weights, inputs));
+                    }
+                }
+            }
+            for (sums, words) in sums.iter_mut().zip(words) {
+                *sums = self.fold(*sums, words, 1);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add_words(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
         // SAFETY: the token exists.
-        unsafe {
-            [
-                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[0], sums[1])),
-                _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_hadd_epi32(sums[2], sums[3])),
-            ]
+        unsafe { [_mm256_add_epi16(a[0], b[0]), _mm256_add_epi16(a[1], b[1])] }
+    }
+}
+
+/// Groups whose products with half bytes are summed in 16 bits, if each has one product a channel.
+const WORDS: usize = 8;
+
+// Inlined into a large function, these would not keep their sums in registers; calls are through pointers that nothing is known
+// about, so that they are not inlined.
+type AddTiles<const R: usize, const C: usize> =
+    unsafe fn(Avx2, &mut [[[__m256i; 2]; R]; C], [&[Group]; C], [&[Eight]; R]);
+
+type AddBlocks<const R: usize, const C: usize> = unsafe fn(Avx2, &mut [[[__m256; 2]; C]; R], &ScaledBlocks<'_, R, C>);
+
+/// [`Dot::add_bytes`]: two rows at a time, whose sums of lower and of upper halves fit the registers.
+#[target_feature(enable = "avx2,fma")]
+fn add_bytes_avx2<const R: usize, const C: usize>(
+    dot: Avx2,
+    sums: &mut [[[__m256i; 2]; R]; C],
+    tiles: [&[Group]; C],
+    inputs: [&[Eight]; R],
+) {
+    for (sums, tile) in sums.iter_mut().zip(tiles) {
+        let (pairs, rest) = sums.as_chunks_mut::<2>();
+        let (inputs, last) = inputs.as_chunks::<2>();
+        for (sums, inputs) in pairs.iter_mut().zip(inputs) {
+            dot.add_bytes_of_tile(sums, tile, *inputs);
+        }
+        for (sums, inputs) in rest.as_chunks_mut::<1>().0.iter_mut().zip(last) {
+            dot.add_bytes_of_tile(sums, tile, [inputs]);
         }
     }
 }
 
-/// A channel has two sums: of its even pairs of inputs, and of its odd ones.
+/// [`Dot::add_halves`].
+#[target_feature(enable = "avx2,fma")]
+fn add_halves_avx2<const R: usize, const C: usize>(
+    dot: Avx2,
+    sums: &mut [[[__m256i; 2]; R]; C],
+    tiles: [&[Group]; C],
+    inputs: [&[Eight]; R],
+) {
+    for (sums, tile) in sums.iter_mut().zip(tiles) {
+        dot.add_halves_of_tile(sums, tile, inputs);
+    }
+}
+
+/// [`Dot::add_blocks`].
+#[target_feature(enable = "avx2,fma")]
+fn add_blocks_avx2<const R: usize, const C: usize>(
+    dot: Avx2,
+    floats: &mut [[[__m256; 2]; C]; R],
+    blocks: &ScaledBlocks<'_, R, C>,
+) {
+    for block in 0..blocks.count() {
+        let (tiles, inputs) = blocks.at(block);
+        for (tile, (groups, scales)) in tiles.into_iter().zip(blocks.scales).enumerate() {
+            let mut sums = dot.start_rows(blocks.starts(block));
+            dot.add_halves_of_tile(&mut sums, groups, inputs);
+            for (floats, sums) in floats.iter_mut().zip(sums) {
+                floats[tile] = dot.add_scaled(floats[tile], sums, &scales[block]);
+            }
+        }
+    }
+}
+
+/// Bytes are multiplied by halves, whose products fit 16 bits where those of whole bytes do not.
 impl Dot for Avx2 {
-    type Sums = [__m256i; 4];
-    type Weights = [__m256i; 4];
+    type Sums = [__m256i; 2];
+    type Weights = [__m256i; 2];
     type Floats = [__m256; 2];
 
-    const ROWS: usize = 2;
+    const ROWS: usize = 4;
     const TILES: usize = 1;
 
     #[inline(always)]
     fn start(self, value: i32) -> Self::Sums {
         // SAFETY: the token exists.
-        [unsafe { _mm256_set1_epi64x(i64::from(value as u32)) }; 4]
+        [unsafe { _mm256_set1_epi32(value) }; 2]
     }
 
     #[inline(always)]
     fn bytes(self, group: &Group) -> Self::Weights {
-        let [first, second] = two(self, group);
-        self.words(first, second)
+        two(self, group)
     }
 
     #[inline(always)]
     fn halves(self, group: &Group) -> [Self::Weights; 2] {
-        let [first, second] = two(self, group);
-        let ([a, b], [c, d]) = (halves(self, first), halves(self, second));
-        [self.words(a, c), self.words(b, d)]
+        [self.half(group, false), self.half(group, true)]
     }
 
     #[inline(always)]
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
+        let [[a, b], [c, d]] = [halves(self, weights[0]), halves(self, weights[1])];
+        let sums = self.fold(sums, self.products([a, c], inputs), 1);
+        self.fold(sums, self.products([b, d], inputs), 16)
+    }
+
+    #[inline(always)]
+    fn add_bytes<const R: usize, const C: usize>(
+        self,
+        sums: &mut [[Self::Sums; R]; C],
+        tiles: [&[Group]; C],
+        inputs: [&[Eight]; R],
+    ) {
+        let add: AddTiles<R, C> = add_bytes_avx2;
         // SAFETY: the token exists.
-        let inputs = unsafe {
-            _mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(bytemuck::cast::<[i8; 4], i32>(inputs))))
-        };
-        // A product is at most 255 · 128, and two of them fit 32 bits.
+        unsafe { black_box(add)(self, sums, tiles, inputs) }
+    }
+
+    #[inline(always)]
+    fn add_halves<const R: usize, const C: usize>(
+        self,
+        sums: &mut [[Self::Sums; R]; C],
+        tiles: [&[Group]; C],
+        inputs: [&[Eight]; R],
+    ) {
+        let add: AddTiles<R, C> = add_halves_avx2;
         // SAFETY: the token exists.
-        unsafe {
-            [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(weights[0], inputs)),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(weights[1], inputs)),
-                _mm256_add_epi32(sums[2], _mm256_madd_epi16(weights[2], inputs)),
-                _mm256_add_epi32(sums[3], _mm256_madd_epi16(weights[3], inputs)),
-            ]
-        }
+        unsafe { black_box(add)(self, sums, tiles, inputs) }
+    }
+
+    #[inline(always)]
+    fn add_blocks<const R: usize, const C: usize>(
+        self,
+        floats: &mut [[Self::Floats; C]; R],
+        blocks: &ScaledBlocks<'_, R, C>,
+    ) {
+        let add: AddBlocks<R, C> = add_blocks_avx2;
+        // SAFETY: the token exists.
+        unsafe { black_box(add)(self, floats, blocks) }
     }
 
     #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
-        store_sums(self, self.fold(sums))
+        store_sums(self, sums)
     }
 
     #[inline(always)]
@@ -170,7 +313,7 @@ impl Dot for Avx2 {
 
     #[inline(always)]
     fn add_scaled(self, floats: Self::Floats, sums: Self::Sums, scales: &[u16; CHANNELS]) -> Self::Floats {
-        add_scaled(self, floats, self.fold(sums), scales)
+        add_scaled(self, floats, sums, scales)
     }
 
     #[inline(always)]
