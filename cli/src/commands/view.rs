@@ -73,7 +73,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     // A page shows its findings itself; the other forms have no place for them.
     if findings.has_errors() && (args.dot || args.model_explorer || args.memory) {
-        writeln!(session.err, "{}: {}; `verify` lists them", head.file.name, tally(&findings))?;
+        writeln!(session.err, "{}: {}; see `verify`", head.file.name, tally(&findings))?;
     }
     Ok(status)
 }
