@@ -11,6 +11,8 @@ const isPicture = ({ kind, shape }) => {
   const [first, , last] = shape.slice(-3);
   return [1, 3].includes(first) || [1, 3].includes(last);
 };
+// Three dimensions of which one is 1 may as well be a batch of rows.
+const isLikelyPicture = (input) => isPicture(input) && (input.shape.length === 4 || input.shape.includes(3));
 
 // An equal seed gives equal numbers.
 const random = (seed) => () => {
@@ -65,7 +67,7 @@ export const inputPart = (input, index) => {
   if (input.kind !== "tensor") return plainPart(part, input, index);
   const how = field("select");
   for (const [value, text] of [["random", "random numbers"], ["zeros", "zeros"], ["numbers", "numbers"], ...(isPicture(input) ? [["picture", "a picture"]] : [])]) how.append(field("option", { value, textContent: text }));
-  if (isPicture(input)) how.value = "picture";
+  if (isLikelyPicture(input)) how.value = "picture";
   const seed = labelled("seed", field("input", { type: "number", value: "1", min: "0" }));
   const text = field("textarea", { rows: 3, spellcheck: false, placeholder: input.dynamic ? "numbers, or sizes and numbers: 2x3: 1 2 3 4 5 6" : "numbers in index order, or one for all", ariaLabel: `numbers of input ${index}` });
   const file = labelled("picture", field("input", { type: "file", accept: "image/*" }));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use edgepack::executor::{Input, Method, Options};
 use edgepack::format::FileKind;
 use edgepack::format::bundle::BundleRef;
-use edgepack::format::notation::ElementType;
+use edgepack::format::scalar::ScalarType;
 use edgepack::format::tensor::{TensorBuf, TensorLayout};
 use edgepack::kernels;
 use edgepack::loader::{
@@ -128,8 +128,7 @@ impl LoadedMethod {
         elements: &Uint8Array,
     ) -> Result<(), JsValue> {
         let wanted = self.tensor(index)?;
-        let element =
-            ElementType::from_name(dtype).ok_or_else(|| usage(format!("{dtype:?} is not an element type")))?;
+        let element = ScalarType::from_text(dtype).ok_or_else(|| usage(format!("{dtype:?} is not an element type")))?;
         let sizes: Vec<usize> = match &sizes {
             Some(sizes) => sizes.iter().map(|size| *size as usize).collect(),
             None => wanted.sizes().to_vec(),

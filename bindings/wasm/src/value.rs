@@ -1,7 +1,6 @@
 //! Inputs and outputs as JavaScript sees them: descriptions as JSON, elements as bytes.
 
 use edgepack::executor::Output;
-use edgepack::format::notation::ElementType;
 use edgepack::format::tensor::{TensorLayout, TensorView};
 use edgepack::loader::ValueMeta;
 use js_sys::{Array, Uint8Array};
@@ -40,7 +39,7 @@ impl Described {
             ValueMeta::Tensor(tensor) => Described {
                 kind: "tensor",
                 name: tensor.name.clone(),
-                dtype: Some(ElementType(tensor.layout.scalar_type()).to_string()),
+                dtype: Some(tensor.layout.scalar_type().to_string()),
                 shape: Some(tensor.layout.sizes().to_vec()),
                 dynamic: tensor.dynamic,
                 traced: None,
@@ -71,7 +70,7 @@ pub(crate) fn output(output: Output<'_>) -> Result<Array, JsValue> {
                     Uint8Array::from(view.in_order(&order).map_err(failed)?.data())
                 }
             };
-            let dtype = ElementType(tensor.dtype).to_string();
+            let dtype = tensor.dtype.to_string();
             Array::of4(&"tensor".into(), &dtype.into(), &sizes, &bytes)
         }
     })

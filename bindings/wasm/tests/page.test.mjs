@@ -137,7 +137,7 @@ test("settings are changed in a copy", async () => {
 
 test("other kinds of files are shown", async () => {
   for (const [file, kind, runs] of [
-    ["corpus/models/encoder_portable.pte", /program/, true],
+    ["corpus/models/encoder_xnnpack_dynamic.pte", /program/, true],
     ["corpus/edgetpu/left.tflite", /tflite/, null],
     ["corpus/edgetpu/alone.dwn", /darwinn/, null],
     [MLF, /mlf|model library/, false],

@@ -17,6 +17,7 @@ export const tensors = (bytes) => {
   const length = Number(view.getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
   const found = new Map();
+  delete header.__metadata__;
   for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(header)) {
     const array = ARRAYS[dtype];
     if (array) found.set(name, { shape, data: new array(bytes.slice(8 + length + from, 8 + length + to).buffer) });

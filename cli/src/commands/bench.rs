@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::file::name_of;
 use crate::formats::{self, Execution, Measurement};
 use crate::options::{Invocation, Native, PackCache, Threads};
 use crate::session::Session;
@@ -91,7 +90,7 @@ fn language_model(args: &Args, session: &mut Session) -> Result<Status, Failure>
         decode_method: None,
         embedding_method: None,
     };
-    let (name, threads) = (name_of(&args.file), args.threads.threads);
+    let (name, threads) = (crate::file::name_of(&args.file), args.threads.threads);
     let measuring = session.progress.work("measuring");
     let rates = crate::llm::rates(&name, threads, args.time, || model.open(session))?;
     drop(measuring);

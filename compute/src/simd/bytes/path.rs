@@ -24,6 +24,7 @@ pub(crate) enum BytesPath {
 
 /// Order of the weights of four taps of neighbouring channels, for [`Bytes::depthwise`].
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "loops without vectors take tap after tap"))]
 pub(crate) enum DepthwiseOrder {
     /// Tap after tap.
     Taps,
