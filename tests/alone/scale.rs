@@ -164,7 +164,7 @@ fn instructions(path: &Path) -> Option<f64> {
 }
 
 #[test]
-#[ignore = "takes very long without optimisation: .ci/run counts with the profile `fuzz`"]
+#[ignore = "takes very long without optimisation: `.ci/full proportion` counts with the profile `fuzz`"]
 fn work_is_in_proportion() {
     let version = Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !version.is_ok_and(|status| status.success()) {

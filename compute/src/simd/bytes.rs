@@ -87,19 +87,7 @@ pub(crate) trait Bytes: Copy {
         rows: [&[[Self::Input; 4]]; R],
         panel: &[[Group; C]],
     ) {
-        let mut all = *sums;
-        for (index, groups) in panel.iter().enumerate() {
-            let mut weights = [self.weights(&groups[0]); C];
-            for (weights, group) in weights.iter_mut().zip(groups) {
-                *weights = self.weights(group);
-            }
-            for (sums, row) in all.iter_mut().zip(rows) {
-                for (sums, weights) in sums.iter_mut().zip(&weights) {
-                    *sums = self.add(*sums, *weights, row[index]);
-                }
-            }
-        }
-        *sums = all;
+        add_products(self, sums, rows, panel);
     }
 
     /// Results of rows of sums of neighbouring tiles.
@@ -146,17 +134,7 @@ pub(crate) trait Bytes: Copy {
     /// Results of windows of a line, each as that of [`Bytes::depthwise`]; `out` has the first of them at its begin.
     #[inline(always)]
     fn depthwise_line(self, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
-        const GROUPS: usize = DepthwiseLine::TAPS / 4;
-        let DepthwiseLine { taps, windows, weights, out_step, out_len } = *line;
-        let depth = weights.len().min(GROUPS);
-        for window in 0..windows {
-            let mut seen = [[taps[0].lanes(0); 4]; GROUPS];
-            for (seen, tap) in seen.as_flattened_mut().iter_mut().zip(taps) {
-                *seen = tap.lanes(window);
-            }
-            let results = self.depthwise(&seen[..depth], taps.len(), weights, scales);
-            store(&results, &mut out[window * out_step..][..out_len]);
-        }
+        depthwise_windows(self, line, scales, out);
     }
 
     /// Taps for [`Bytes::depthwise_columns`], which several results may use.
@@ -169,6 +147,48 @@ pub(crate) trait Bytes: Copy {
         weights: &[[Lanes<i8>; 4]],
         scales: &DepthwiseScales,
     ) -> Lanes<i8>;
+}
+
+/// [`Bytes::accumulate`].
+#[inline(always)]
+fn add_products<B: Bytes, const C: usize, const R: usize>(
+    bytes: B,
+    sums: &mut [[B::Sums; C]; R],
+    mut rows: [&[[B::Input; 4]]; R],
+    panel: &[[Group; C]],
+) {
+    for row in &mut rows {
+        *row = &row[..panel.len()];
+    }
+    let mut all = *sums;
+    for (index, groups) in panel.iter().enumerate() {
+        let mut weights = [bytes.weights(&groups[0]); C];
+        for (weights, group) in weights.iter_mut().zip(groups) {
+            *weights = bytes.weights(group);
+        }
+        for (sums, row) in all.iter_mut().zip(rows) {
+            for (sums, weights) in sums.iter_mut().zip(&weights) {
+                *sums = bytes.add(*sums, *weights, row[index]);
+            }
+        }
+    }
+    *sums = all;
+}
+
+/// [`Bytes::depthwise_line`].
+#[inline(always)]
+fn depthwise_windows<B: Bytes>(bytes: B, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
+    const GROUPS: usize = DepthwiseLine::TAPS / 4;
+    let DepthwiseLine { taps, windows, weights, out_step, out_len } = *line;
+    let depth = weights.len().min(GROUPS);
+    for window in 0..windows {
+        let mut seen = [[taps[0].lanes(0); 4]; GROUPS];
+        for (seen, tap) in seen.as_flattened_mut().iter_mut().zip(taps) {
+            *seen = tap.lanes(window);
+        }
+        let results = bytes.depthwise(&seen[..depth], taps.len(), weights, scales);
+        store(&results, &mut out[window * out_step..][..out_len]);
+    }
 }
 
 /// From sums of `C` tiles to results, as [`DepthwiseScales`] are.

@@ -68,14 +68,7 @@ pub(crate) trait Dot: Copy {
         tiles: [&[Group]; C],
         inputs: [&[Eight]; R],
     ) {
-        for eight in 0..inputs[0].len() {
-            let (first, second) = (2 * eight, 2 * eight + 1);
-            let mut weights = [[self.bytes(&tiles[0][first]); 2]; C];
-            for (weights, tile) in weights.iter_mut().zip(tiles) {
-                *weights = [self.bytes(&tile[first]), self.bytes(&tile[second.min(tile.len() - 1)])];
-            }
-            add_eight(self, sums, weights, inputs, eight);
-        }
+        add_bytes(self, sums, tiles, inputs);
     }
     /// Adds the products of eights of inputs of each row with weights of half a byte: a group has those of an eight.
     #[inline(always)]
@@ -85,13 +78,7 @@ pub(crate) trait Dot: Copy {
         tiles: [&[Group]; C],
         inputs: [&[Eight]; R],
     ) {
-        for eight in 0..inputs[0].len() {
-            let mut weights = [self.halves(&tiles[0][eight]); C];
-            for (weights, tile) in weights.iter_mut().zip(tiles) {
-                *weights = self.halves(&tile[eight]);
-            }
-            add_eight(self, sums, weights, inputs, eight);
-        }
+        add_halves(self, sums, tiles, inputs);
     }
     /// The sums of each row, of those that [`Dot::start_rows`] made.
     #[inline(always)]
@@ -111,16 +98,7 @@ pub(crate) trait Dot: Copy {
         floats: &mut [[Self::Floats; C]; R],
         blocks: &ScaledBlocks<'_, R, C>,
     ) {
-        for block in 0..blocks.count() {
-            let mut sums = [self.start_rows(blocks.starts(block)); C];
-            let (tiles, inputs) = blocks.at(block);
-            self.add_halves(&mut sums, tiles, inputs);
-            for ((tile, sums), scales) in sums.iter().enumerate().zip(blocks.scales) {
-                for (floats, sums) in floats.iter_mut().zip(self.settle(*sums)) {
-                    floats[tile] = self.add_scaled(floats[tile], sums, &scales[block]);
-                }
-            }
-        }
+        add_blocks(self, floats, blocks);
     }
     /// Float of each channel of a tile, in order.
     fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS];
@@ -173,6 +151,60 @@ pub(crate) fn cut<T, const N: usize>(lists: [&[T]; N], range: Range<usize>) -> [
         *part = &list[range.clone()];
     }
     parts
+}
+
+/// [`Dot::add_bytes`].
+#[inline(always)]
+pub(super) fn add_bytes<D: Dot, const R: usize, const C: usize>(
+    dot: D,
+    sums: &mut [[D::Sums; R]; C],
+    tiles: [&[Group]; C],
+    inputs: [&[Eight]; R],
+) {
+    for eight in 0..inputs[0].len() {
+        let (first, second) = (2 * eight, 2 * eight + 1);
+        let mut weights = [[dot.bytes(&tiles[0][first]); 2]; C];
+        for (weights, tile) in weights.iter_mut().zip(tiles) {
+            *weights = [dot.bytes(&tile[first]), dot.bytes(&tile[second.min(tile.len() - 1)])];
+        }
+        add_eight(dot, sums, weights, inputs, eight);
+    }
+}
+
+/// [`Dot::add_halves`].
+#[inline(always)]
+pub(super) fn add_halves<D: Dot, const R: usize, const C: usize>(
+    dot: D,
+    sums: &mut [[D::Sums; R]; C],
+    tiles: [&[Group]; C],
+    inputs: [&[Eight]; R],
+) {
+    for eight in 0..inputs[0].len() {
+        let mut weights = [dot.halves(&tiles[0][eight]); C];
+        for (weights, tile) in weights.iter_mut().zip(tiles) {
+            *weights = dot.halves(&tile[eight]);
+        }
+        add_eight(dot, sums, weights, inputs, eight);
+    }
+}
+
+/// [`Dot::add_blocks`].
+#[inline(always)]
+pub(super) fn add_blocks<D: Dot, const R: usize, const C: usize>(
+    dot: D,
+    floats: &mut [[D::Floats; C]; R],
+    blocks: &ScaledBlocks<'_, R, C>,
+) {
+    for block in 0..blocks.count() {
+        let mut sums = [dot.start_rows(blocks.starts(block)); C];
+        let (tiles, inputs) = blocks.at(block);
+        add_halves(dot, &mut sums, tiles, inputs);
+        for ((tile, sums), scales) in sums.iter().enumerate().zip(blocks.scales) {
+            for (floats, sums) in floats.iter_mut().zip(dot.settle(*sums)) {
+                floats[tile] = dot.add_scaled(floats[tile], sums, &scales[block]);
+            }
+        }
+    }
 }
 
 /// Adds the products of eight inputs of each row.

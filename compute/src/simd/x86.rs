@@ -7,7 +7,7 @@
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-use super::dot::{CHANNELS, Dot, Eight, Group, ScaledBlocks, WithDot};
+use super::dot::{self, CHANNELS, Dot, Eight, Group, ScaledBlocks, WithDot};
 use super::token::token;
 
 token!(
@@ -177,10 +177,77 @@ const WORDS: usize = 8;
 
 // Inlined into a large function, these would not keep their sums in registers; calls are through pointers that nothing is known
 // about, so that they are not inlined.
-type AddTiles<const R: usize, const C: usize> =
-    unsafe fn(Avx2, &mut [[[__m256i; 2]; R]; C], [&[Group]; C], [&[Eight]; R]);
+type AddTiles<D, const R: usize, const C: usize> =
+    unsafe fn(D, &mut [[<D as Dot>::Sums; R]; C], [&[Group]; C], [&[Eight]; R]);
 
-type AddBlocks<const R: usize, const C: usize> = unsafe fn(Avx2, &mut [[[__m256; 2]; C]; R], &ScaledBlocks<'_, R, C>);
+type AddBlocks<D, const R: usize, const C: usize> =
+    unsafe fn(D, &mut [[<D as Dot>::Floats; C]; R], &ScaledBlocks<'_, R, C>);
+
+/// Defines the loops of products as they are, but apart.
+macro_rules! loops_apart {
+    ($enable:literal) => {
+        #[inline(always)]
+        fn add_bytes<const R: usize, const C: usize>(
+            self,
+            sums: &mut [[Self::Sums; R]; C],
+            tiles: [&[Group]; C],
+            inputs: [&[Eight]; R],
+        ) {
+            #[target_feature(enable = $enable)]
+            fn apart<D: Dot, const R: usize, const C: usize>(
+                dot: D,
+                sums: &mut [[D::Sums; R]; C],
+                tiles: [&[Group]; C],
+                inputs: [&[Eight]; R],
+            ) {
+                dot::add_bytes(dot, sums, tiles, inputs);
+            }
+            let add: AddTiles<Self, R, C> = apart;
+            // SAFETY: the token exists.
+            unsafe { black_box(add)(self, sums, tiles, inputs) }
+        }
+
+        #[inline(always)]
+        fn add_halves<const R: usize, const C: usize>(
+            self,
+            sums: &mut [[Self::Sums; R]; C],
+            tiles: [&[Group]; C],
+            inputs: [&[Eight]; R],
+        ) {
+            #[target_feature(enable = $enable)]
+            fn apart<D: Dot, const R: usize, const C: usize>(
+                dot: D,
+                sums: &mut [[D::Sums; R]; C],
+                tiles: [&[Group]; C],
+                inputs: [&[Eight]; R],
+            ) {
+                dot::add_halves(dot, sums, tiles, inputs);
+            }
+            let add: AddTiles<Self, R, C> = apart;
+            // SAFETY: the token exists.
+            unsafe { black_box(add)(self, sums, tiles, inputs) }
+        }
+
+        #[inline(always)]
+        fn add_blocks<const R: usize, const C: usize>(
+            self,
+            floats: &mut [[Self::Floats; C]; R],
+            blocks: &ScaledBlocks<'_, R, C>,
+        ) {
+            #[target_feature(enable = $enable)]
+            fn apart<D: Dot, const R: usize, const C: usize>(
+                dot: D,
+                floats: &mut [[D::Floats; C]; R],
+                blocks: &ScaledBlocks<'_, R, C>,
+            ) {
+                dot::add_blocks(dot, floats, blocks);
+            }
+            let add: AddBlocks<Self, R, C> = apart;
+            // SAFETY: the token exists.
+            unsafe { black_box(add)(self, floats, blocks) }
+        }
+    };
+}
 
 /// [`Dot::add_bytes`]: two rows at a time, whose sums of lower and of upper halves fit the registers.
 #[target_feature(enable = "avx2,fma")]
@@ -273,7 +340,7 @@ impl Dot for Avx2 {
         tiles: [&[Group]; C],
         inputs: [&[Eight]; R],
     ) {
-        let add: AddTiles<R, C> = add_bytes_avx2;
+        let add: AddTiles<Self, R, C> = add_bytes_avx2;
         // SAFETY: the token exists.
         unsafe { black_box(add)(self, sums, tiles, inputs) }
     }
@@ -285,7 +352,7 @@ impl Dot for Avx2 {
         tiles: [&[Group]; C],
         inputs: [&[Eight]; R],
     ) {
-        let add: AddTiles<R, C> = add_halves_avx2;
+        let add: AddTiles<Self, R, C> = add_halves_avx2;
         // SAFETY: the token exists.
         unsafe { black_box(add)(self, sums, tiles, inputs) }
     }
@@ -296,7 +363,7 @@ impl Dot for Avx2 {
         floats: &mut [[Self::Floats; C]; R],
         blocks: &ScaledBlocks<'_, R, C>,
     ) {
-        let add: AddBlocks<R, C> = add_blocks_avx2;
+        let add: AddBlocks<Self, R, C> = add_blocks_avx2;
         // SAFETY: the token exists.
         unsafe { black_box(add)(self, floats, blocks) }
     }
@@ -337,6 +404,8 @@ impl Dot for AvxVnni {
 
     const ROWS: usize = 4;
     const TILES: usize = 1;
+
+    loops_apart!("avx2,fma,avxvnni");
 
     #[inline(always)]
     fn start(self, value: i32) -> Self::Sums {
@@ -393,6 +462,8 @@ impl Dot for Avx512Vnni {
 
     const ROWS: usize = 4;
     const TILES: usize = 4;
+
+    loops_apart!("avx512f,avx512vnni,fma");
 
     #[inline(always)]
     fn start(self, value: i32) -> Self::Sums {

@@ -5,8 +5,11 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
+use std::hint::black_box;
 
-use super::{Bytes, DepthwiseScales, LANES, Lanes, TileScales, WithBytes};
+use super::{
+    Bytes, DepthwiseLine, DepthwiseScales, LANES, Lanes, TileScales, WithBytes, add_products, depthwise_windows,
+};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
 
@@ -70,6 +73,18 @@ impl Bytes for AvxVnni {
     }
 
     #[inline(always)]
+    fn accumulate<const C: usize, const R: usize>(
+        self,
+        sums: &mut [[Self::Sums; C]; R],
+        rows: [&[[u8; 4]]; R],
+        panel: &[[Group; C]],
+    ) {
+        let accumulate: Accumulate<Self, C, R> = accumulate_avx;
+        // SAFETY: the token exists.
+        unsafe { black_box(accumulate)(self, sums, rows, panel) }
+    }
+
+    #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         // SAFETY: vectors and numbers are the same bytes.
         unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(sums) }
@@ -106,6 +121,18 @@ impl Bytes for Avx512Vnni {
     fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
         // SAFETY: the token exists.
         unsafe { _mm512_dpbusd_epi32(sums, _mm512_set1_epi32(i32::from_ne_bytes(inputs)), weights) }
+    }
+
+    #[inline(always)]
+    fn accumulate<const C: usize, const R: usize>(
+        self,
+        sums: &mut [[Self::Sums; C]; R],
+        rows: [&[[u8; 4]]; R],
+        panel: &[[Group; C]],
+    ) {
+        let accumulate: Accumulate<Self, C, R> = accumulate_avx512;
+        // SAFETY: the token exists.
+        unsafe { black_box(accumulate)(self, sums, rows, panel) }
     }
 
     #[inline(always)]
@@ -161,6 +188,13 @@ impl Bytes for Avx512Vnni {
     }
 
     #[inline(always)]
+    fn depthwise_line(self, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
+        let depthwise: Depthwise = depthwise_avx512;
+        // SAFETY: the token exists.
+        unsafe { black_box(depthwise)(self, line, scales, out) }
+    }
+
+    #[inline(always)]
     fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a> {
         self.interleaved([self.flipped(taps[0]), self.flipped(taps[1]), self.flipped(taps[2]), self.flipped(taps[3])])
     }
@@ -178,6 +212,40 @@ impl Bytes for Avx512Vnni {
         }
         self.finished(sums, scales)
     }
+}
+
+// Inlined into a large function, these would not keep their numbers in registers; calls are through pointers that nothing is
+// known about, so that they are not inlined.
+type Accumulate<B, const C: usize, const R: usize> =
+    unsafe fn(B, &mut [[<B as Bytes>::Sums; C]; R], [&[[u8; 4]]; R], &[[Group; C]]);
+type Depthwise = unsafe fn(Avx512Vnni, &DepthwiseLine<'_>, &DepthwiseScales, &mut [i8]);
+
+/// [`Bytes::accumulate`].
+#[target_feature(enable = "avx2,fma,avxvnni")]
+fn accumulate_avx<const C: usize, const R: usize>(
+    bytes: AvxVnni,
+    sums: &mut [[[__m256i; 2]; C]; R],
+    rows: [&[[u8; 4]]; R],
+    panel: &[[Group; C]],
+) {
+    add_products(bytes, sums, rows, panel);
+}
+
+/// [`Bytes::accumulate`].
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn accumulate_avx512<const C: usize, const R: usize>(
+    bytes: Avx512Vnni,
+    sums: &mut [[__m512i; C]; R],
+    rows: [&[[u8; 4]]; R],
+    panel: &[[Group; C]],
+) {
+    add_products(bytes, sums, rows, panel);
+}
+
+/// [`Bytes::depthwise_line`].
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn depthwise_avx512(bytes: Avx512Vnni, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
+    depthwise_windows(bytes, line, scales, out);
 }
 
 impl Avx512Vnni {
