@@ -231,11 +231,20 @@ impl WithFloats for Tiles<'_, '_> {
         for x in (0..to.sizes[2]).step_by(PIXELS) {
             let here = PIXELS.min(to.sizes[2] - x);
             let starts: [isize; PIXELS] = std::array::from_fn(|pixel| right.start(x + pixel.min(here - 1)));
+            let reach = right.dilation * (right.kernel - 1);
+            let inside = starts[0] >= 0 && starts[PIXELS - 1] as usize + reach < right.input && here == PIXELS;
             window.clear();
             for ky in 0..down.kernel {
                 let y = down.start(self.y) + (ky * down.dilation) as isize;
                 // What is before the first is a great number, too.
                 let line = ((y as usize) < down.input).then(|| &data[y as usize * images.strides[1]..]);
+                if let Some(line) = line.filter(|_| inside) {
+                    for kx in 0..right.kernel {
+                        let first = (starts[0] as usize + kx * right.dilation) * images.strides[2];
+                        window.push_line(line, first, right.stride * images.strides[2]);
+                    }
+                    continue;
+                }
                 for kx in 0..right.kernel {
                     let offset = (kx * right.dilation) as isize;
                     window.push(starts.map(|start| match (line, start.wrapping_add(offset) as usize) {
@@ -281,10 +290,11 @@ impl Tiles<'_, '_> {
         let mut sums = [start; PIXELS];
         window.add_taps(floats, weight, first, &mut sums);
         let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
-        for (pixel, sums) in sums.into_iter().enumerate().take(here) {
+        // By reference: an array that is moved is copied.
+        for (pixel, sums) in sums.iter().enumerate().take(here) {
             let (out, _) = self.out[(x + pixel) * channels + first..][..width].as_chunks_mut::<VECTOR>();
-            for (sums, out) in sums.into_iter().zip(out) {
-                floats.store(floats.at_most(greatest, floats.at_least(least, sums)), out);
+            for (sums, out) in sums.iter().zip(out) {
+                floats.store(floats.at_most(greatest, floats.at_least(least, *sums)), out);
             }
         }
         width

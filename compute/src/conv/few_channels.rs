@@ -8,7 +8,7 @@ use arrayvec::ArrayVec;
 use super::blocked::{Image, bound};
 use super::geometry::Geometry;
 use crate::gemm::tiles::{load, store};
-use crate::simd::floats::{Floats, HALF, Vectors, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, Vectors, WithFloats};
 use crate::spatial::Slide;
 use crate::threads::Columns;
 
@@ -88,10 +88,11 @@ impl Patches<'_, '_> {
                 *place = &copied[(tile + row.min(here - 1)) * len..][..len];
             }
             let mut sums = [start; ROWS];
-            add_products(floats, rows, weights, &mut sums);
-            for (pixel, sums) in sums.into_iter().enumerate().take(here) {
+            floats.add_products(rows, weights, &mut sums);
+            // By reference: an array that is moved is copied.
+            for (pixel, sums) in sums.iter().enumerate().take(here) {
                 let row = &mut self.out.row(first + tile + pixel)[columns.clone()];
-                store(floats, bound(floats, sums, bounds), row);
+                store(floats, bound(floats, *sums, bounds), row);
             }
         }
     }

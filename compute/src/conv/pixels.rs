@@ -156,13 +156,16 @@ impl Part<'_, '_> {
             while done < count_here {
                 let (here, to) = (ROWS.min(count_here - done), start_pixel + done * step);
                 if here == 1 {
-                    let sums = self.image.sums::<F, 1, TILES>(floats, group, [from + to, 1], weights, start);
+                    let mut sums = [start];
+                    self.image.add::<F, 1, TILES>(floats, group, [from + to, 1], weights, &mut sums);
                     store(floats, bound(floats, sums[0], bounds), &mut self.out.row(to)[self.offset..][..count]);
                 } else {
-                    let sums = self.image.sums::<F, ROWS, TILES>(floats, group, [from + to, here], weights, start);
-                    for (pixel, sums) in sums.into_iter().enumerate().take(here) {
+                    let mut sums = [start; ROWS];
+                    self.image.add::<F, ROWS, TILES>(floats, group, [from + to, here], weights, &mut sums);
+                    // By reference: an array that is moved is copied.
+                    for (pixel, sums) in sums.iter().enumerate().take(here) {
                         let row = &mut self.out.row(to + pixel * step)[self.offset..][..count];
-                        store(floats, bound(floats, sums, bounds), row);
+                        store(floats, bound(floats, *sums, bounds), row);
                     }
                 }
                 done += here;
@@ -172,32 +175,29 @@ impl Part<'_, '_> {
 }
 
 impl Image<'_> {
-    /// The sums of some pixels, and of the last of them in the place of those that there are fewer.
+    /// Adds to the sums of some pixels, and of the last of them in the place of those that there are fewer.
     #[inline(always)]
-    fn sums<F: Vectors, const ROWS: usize, const TILES: usize>(
+    fn add<F: Vectors, const ROWS: usize, const TILES: usize>(
         &self,
         floats: F,
         group: usize,
         [first, count]: [usize; 2],
         weights: &[[Line; TILES]],
-        start: [F::V; TILES],
-    ) -> [[F::V; TILES]; ROWS] {
+        sums: &mut [[F::V; TILES]; ROWS],
+    ) {
         let Image { geometry, data, packed, .. } = self;
         let Geometry { input: images, slides, out: to, .. } = geometry;
         let [channels, _] = geometry.group_channels();
-        let mut sums = [start; ROWS];
         if geometry.is_pointwise() {
             let stride = images.channels.0;
             let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];
             }
-            floats.add_products(rows, weights, &mut sums);
-            return sums;
+            return floats.add_products(rows, weights, sums);
         }
         if geometry.transposed {
-            self.add_transposed(floats, group, [first, count], weights, &mut sums);
-            return sums;
+            return self.add_transposed(floats, group, [first, count], weights, sums);
         }
         let Slide { kernel: width, dilation, input, .. } = slides[2];
         let (mut y, mut x) = (first / to.sizes[2], first % to.sizes[2]);
@@ -226,10 +226,9 @@ impl Image<'_> {
                     }
                 }
                 let weights = &weights[(ky * width + kx) * channels..][..len];
-                floats.add_products(rows, weights, &mut sums);
+                floats.add_products(rows, weights, sums);
             }
         }
-        sums
     }
 
     /// Adds to the sums of some pixels of a row of the output, which are as far from each other as those of the input are

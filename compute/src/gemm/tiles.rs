@@ -155,14 +155,15 @@ impl Tile<'_, '_> {
             let mut sums = [[floats.splat(0.0); TILES]; ROWS];
             floats.add_products(rows, weights, &mut sums);
             let alpha = floats.splat(self.step.alpha);
-            for (starts, sums) in starts.iter_mut().zip(sums).take(count) {
+            for (starts, sums) in starts.iter_mut().zip(&sums).take(count) {
                 for tile in 0..TILES {
                     starts[tile] = floats.fma(alpha, sums[tile], starts[tile]);
                 }
             }
         }
-        for (at, sums) in starts.into_iter().enumerate().take(count) {
-            store::<F, TILES>(floats, sums, &mut self.out.row(first + at)[self.places.clone()]);
+        // By reference: an array that is moved is copied.
+        for (at, sums) in starts.iter().enumerate().take(count) {
+            store::<F, TILES>(floats, *sums, &mut self.out.row(first + at)[self.places.clone()]);
         }
         count
     }

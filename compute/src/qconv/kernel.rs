@@ -145,10 +145,15 @@ impl<E: Epilogue> Piece<'_, E> {
         part: [usize; 2],
         gathered: &mut Gathered<'_, B::Input>,
     ) {
-        let rows = gathered.inputs.chunks_exact_mut(gathered.shape.row);
-        for (pixel, row) in gathered.pixels.iter().zip(rows).take(which.end).skip(which.start) {
-            self.patches.gather(bytes, *pixel, group, part, self.epilogue.zero(pixel.image), row.as_flattened_mut());
-        }
+        bytes.apart(Gather {
+            patches: self.patches,
+            epilogue: self.epilogue,
+            pixels: &gathered.pixels[which.clone()],
+            group,
+            part,
+            row: gathered.shape.row,
+            inputs: bytemuck::cast_slice_mut(&mut gathered.inputs[which.start * gathered.shape.row..]),
+        });
     }
 
     /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one. There are rows for as many as `R`.
@@ -207,6 +212,32 @@ impl<E: Epilogue> Piece<'_, E> {
         let results = self.epilogue.finish(bytes, &tiles, images, &sums);
         for (row, results) in (gathered.first + first..gathered.first + end).zip(&results) {
             store_tiles(results, &mut self.out.row(row)[column..last]);
+        }
+    }
+}
+
+/// Pixels of which a part of the patches is gathered.
+struct Gather<'a, E: Epilogue> {
+    patches: &'a Patches<'a>,
+    epilogue: &'a E,
+    pixels: &'a [Pixel],
+    group: usize,
+    part: [usize; 2],
+    /// Fours of inputs from one pixel to the next.
+    row: usize,
+    /// Room for inputs of the path, as bytes.
+    inputs: &'a mut [u8],
+}
+
+impl<E: Epilogue> WithBytes for Gather<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<B: Bytes>(self, bytes: B) {
+        let Gather { patches, epilogue, group, part, .. } = self;
+        let rows = bytemuck::cast_slice_mut::<u8, [B::Input; 4]>(self.inputs).chunks_exact_mut(self.row);
+        for (pixel, row) in self.pixels.iter().zip(rows) {
+            patches.gather(bytes, *pixel, group, part, epilogue.zero(pixel.image), row.as_flattened_mut());
         }
     }
 }

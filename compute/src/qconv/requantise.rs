@@ -3,7 +3,7 @@
 use super::pack::Packed;
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
-use crate::simd::bytes::{Bytes, TileScales};
+use crate::simd::bytes::{Bytes, FloatScales, RowScales, TileScales};
 use crate::simd::dot::CHANNELS;
 
 /// Scales and zero points of statically quantised images:
@@ -170,25 +170,17 @@ impl Epilogue for DynamicImages<'_> {
     fn finish<B: Bytes, const C: usize, const R: usize>(
         &self,
         bytes: B,
-        (weights, [scales, bias]): &DynamicTiles<'_, C>,
+        (weights, [factors, bias]): &DynamicTiles<'_, C>,
         images: impl Iterator<Item = usize>,
         sums: &[[B::Sums; C]; R],
     ) -> [[[f32; CHANNELS]; C]; R] {
-        let Dynamic { limits: [low, high], offset, .. } = self.scales;
-        let mut results = [[[0.0; CHANNELS]; C]; R];
-        for (image, (sums, results)) in images.zip(sums.iter().zip(&mut results)) {
+        let Dynamic { limits, offset, .. } = self.scales;
+        let mut rows = [RowScales::default(); R];
+        for (row, image) in rows.iter_mut().zip(images) {
             let [scale, zero] = self.images[image];
-            let zero = (zero as i32).wrapping_add(*offset);
-            for tile in 0..C {
-                let sums = bytes.sums(sums[tile]);
-                for channel in 0..CHANNELS {
-                    let sum = sums[channel].wrapping_sub(zero.wrapping_mul(weights[tile][channel]));
-                    let y = (sum as f32 * scale).mul_add(scales[tile][channel], bias[tile][channel]);
-                    results[tile][channel] = y.max(*low).min(*high);
-                }
-            }
+            *row = RowScales { scale, zero: (zero as i32).wrapping_add(*offset) };
         }
-        results
+        bytes.scale_rows(sums, &FloatScales { weights, factors, bias, limits: *limits }, &rows)
     }
 }
 

@@ -61,6 +61,11 @@ pub(crate) trait Bytes: Copy {
     const TILES: usize;
     /// Rows of inputs for one tile, where one tile is all that fits: as many as there are with several, or more.
     const ROWS: usize;
+    /// Runs a computation in a function of its own.
+    #[inline(always)]
+    fn apart<W: WithBytes>(self, with: W) -> W::Output {
+        with.run(self)
+    }
     /// An input: where inputs are multiplied as numbers from 0 on, each is 128 more than its value.
     fn input(byte: i8) -> Self::Input;
     /// Inputs of neighbours.
@@ -113,6 +118,23 @@ pub(crate) trait Bytes: Copy {
             for channel in 0..CHANNELS {
                 let sum = sums[channel].wrapping_add(starts[channel]);
                 results[tile][channel] = requantised(sum, factors[channel], scales.limits, scales.zero);
+            }
+        }
+        results
+    }
+
+    /// Floats of rows of sums of neighbouring tiles.
+    #[inline(always)]
+    fn scale_rows<const C: usize, const R: usize>(
+        self,
+        sums: &[[Self::Sums; C]; R],
+        scales: &FloatScales<'_, C>,
+        rows: &[RowScales; R],
+    ) -> [[[f32; CHANNELS]; C]; R] {
+        let mut results = [[[0.0; CHANNELS]; C]; R];
+        for ((results, sums), row) in results.iter_mut().zip(sums).zip(rows) {
+            for (tile, results) in results.iter_mut().enumerate() {
+                *results = scaled(&self.sums(sums[tile]), scales, tile, row);
             }
         }
         results
@@ -197,6 +219,41 @@ pub(crate) struct TileScales<'a, const C: usize> {
     pub factors: &'a [[f32; CHANNELS]; C],
     pub limits: [f32; 2],
     pub zero: i32,
+}
+
+/// From sums of `C` tiles to floats: the row's zero point times `weights`, the sums of the weights, is subtracted; what is left
+/// is multiplied, as a float, with the row's scale, then with `factors`, onto `bias` and rounded once, and limited. What is
+/// no number becomes the lower limit.
+pub(crate) struct FloatScales<'a, const C: usize> {
+    pub weights: &'a [[i32; CHANNELS]; C],
+    pub factors: &'a [[f32; CHANNELS]; C],
+    pub bias: &'a [[f32; CHANNELS]; C],
+    pub limits: [f32; 2],
+}
+
+/// What a row of inputs was quantised with.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RowScales {
+    pub scale: f32,
+    pub zero: i32,
+}
+
+/// Floats of the sums of a tile.
+#[inline(always)]
+fn scaled<const C: usize>(
+    sums: &[i32; CHANNELS],
+    scales: &FloatScales<'_, C>,
+    tile: usize,
+    row: &RowScales,
+) -> [f32; CHANNELS] {
+    let ([low, high], mut results) = (scales.limits, [0.0; CHANNELS]);
+    for channel in 0..CHANNELS {
+        let sum = sums[channel].wrapping_sub(row.zero.wrapping_mul(scales.weights[tile][channel]));
+        let y = (sum as f32 * row.scale).mul_add(scales.factors[tile][channel], scales.bias[tile][channel]);
+        let y = if y > low { y } else { low };
+        results[channel] = if y < high { y } else { high };
+    }
+    results
 }
 
 /// From sums of neighbouring channels to results: `starts` are added, as floats they are multiplied, limited, rounded to

@@ -260,6 +260,23 @@ impl<'a, const PIXELS: usize> Window<'a, PIXELS> {
         self.taps = self.taps.wrapping_add(1);
     }
 
+    /// Adds a tap that meets pixels of a line at equal distances: at `first`, and each `step` numbers on.
+    ///
+    /// # Panics
+    ///
+    /// If there are [`MOST_TAPS`], or a pixel has fewer numbers than there are channels.
+    #[inline(always)]
+    pub(crate) fn push_line(&mut self, line: &'a [f32], first: usize, step: usize) {
+        let last = step.saturating_mul(PIXELS - 1).saturating_add(first);
+        assert!(last.saturating_add(self.channels) <= line.len(), "a pixel without all channels");
+        let mut start = line.as_ptr().wrapping_add(first);
+        for row in &mut self.rows[self.taps] {
+            *row = start;
+            start = start.wrapping_add(step);
+        }
+        self.taps = self.taps.wrapping_add(1);
+    }
+
     /// Adds what each tap meets times its weight to the sums of the pixels, for some vectors of channels from `first` on.
     /// A tap has as many weights as there are channels.
     ///

@@ -16,15 +16,18 @@ macro_rules! token {
                 ($($detected!($feature))&&*).then_some($name(()))
             }
 
-            /// Does something with them.
+            /// Does something with them, in a function of its own wherever it is called: inlined into a large one, it would not
+            /// keep its numbers in registers. The call is through a pointer that nothing is known about, so that it is not
+            /// inlined.
             #[inline]
             pub(super) fn run<W: $with>(self, with: W) -> W::Output {
                 #[target_feature(enable = $enable)]
                 fn enabled<W: $with>(token: $name, with: W) -> W::Output {
                     with.run(token)
                 }
+                let enabled: unsafe fn($name, W) -> W::Output = enabled;
                 // SAFETY: the token exists, so the machine has these instructions.
-                unsafe { enabled(self, with) }
+                unsafe { std::hint::black_box(enabled)(self, with) }
             }
         }
     };

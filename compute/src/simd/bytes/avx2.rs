@@ -7,7 +7,9 @@
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-use super::{Bytes, DepthwiseLine, DepthwiseScales, LANES, Lanes, TileScales, WithBytes, store};
+use super::{
+    Bytes, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes, store,
+};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
 
@@ -28,6 +30,11 @@ impl Bytes for Avx2 {
 
     const TILES: usize = 1;
     const ROWS: usize = 6;
+
+    #[inline(always)]
+    fn apart<W: WithBytes>(self, with: W) -> W::Output {
+        self.run(with)
+    }
 
     #[inline(always)]
     fn input(byte: i8) -> i16 {
@@ -101,6 +108,18 @@ impl Bytes for Avx2 {
         let requantise: Requantise<C, R> = requantise_avx2;
         // SAFETY: the token exists.
         unsafe { black_box(requantise)(self, sums, scales) }
+    }
+
+    #[inline(always)]
+    fn scale_rows<const C: usize, const R: usize>(
+        self,
+        sums: &[[Self::Sums; C]; R],
+        scales: &FloatScales<'_, C>,
+        rows: &[RowScales; R],
+    ) -> [[[f32; CHANNELS]; C]; R] {
+        let scale: ScaleRows<C, R> = scale_rows_avx2;
+        // SAFETY: the token exists.
+        unsafe { black_box(scale)(self, sums, scales, rows) }
     }
 
     #[inline(always)]
@@ -213,6 +232,33 @@ impl Avx2 {
         words
     }
 
+    /// Floats of the sums of a tile.
+    #[inline(always)]
+    fn scaled<const C: usize>(
+        self,
+        sums: [__m256i; 2],
+        scales: &FloatScales<'_, C>,
+        tile: usize,
+        row: &RowScales,
+    ) -> [f32; CHANNELS] {
+        let (weights, [low, high]) = (&scales.weights[tile], scales.limits);
+        let (factors, bias) = (&scales.factors[tile], &scales.bias[tile]);
+        let mut results = [0.0; CHANNELS];
+        for (half, sums) in sums.into_iter().enumerate() {
+            // SAFETY: there are eight numbers in each half, and the token exists.
+            unsafe {
+                let weights = _mm256_loadu_si256(weights.as_ptr().add(8 * half).cast());
+                let sums = _mm256_sub_epi32(sums, _mm256_mullo_epi32(weights, _mm256_set1_epi32(row.zero)));
+                let y = _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(row.scale));
+                let factors = _mm256_loadu_ps(factors.as_ptr().add(8 * half));
+                let y = _mm256_fmadd_ps(y, factors, _mm256_loadu_ps(bias.as_ptr().add(8 * half)));
+                let y = _mm256_min_ps(_mm256_max_ps(y, _mm256_set1_ps(low)), _mm256_set1_ps(high));
+                _mm256_storeu_ps(results.as_mut_ptr().add(8 * half), y);
+            }
+        }
+        results
+    }
+
     /// Adds the products of two inputs with their weights, wrapping.
     #[inline(always)]
     fn add_pair(self, sums: [__m256i; 2], weights: [__m256i; 2], inputs: [i16; 2]) -> [__m256i; 2] {
@@ -256,7 +302,8 @@ type Accumulate<const C: usize, const R: usize> =
     unsafe fn(Avx2, &mut [[[__m256i; 2]; C]; R], [&[[i16; 4]]; R], &[[Group; C]]);
 type Requantise<const C: usize, const R: usize> =
     unsafe fn(Avx2, &[[[__m256i; 2]; C]; R], &TileScales<'_, C>) -> [[[i8; CHANNELS]; C]; R];
-
+type ScaleRows<const C: usize, const R: usize> =
+    unsafe fn(Avx2, &[[[__m256i; 2]; C]; R], &FloatScales<'_, C>, &[RowScales; R]) -> [[[f32; CHANNELS]; C]; R];
 type Depthwise = unsafe fn(Avx2, &DepthwiseLine<'_>, &DepthwiseScales, &mut [i8]);
 
 /// [`Bytes::depthwise_line`], by pairs of taps: weights have two of each channel.
@@ -285,6 +332,23 @@ fn requantise_avx2<const C: usize, const R: usize>(
     let mut results = [[[0; CHANNELS]; C]; R];
     for (results, sums) in results.iter_mut().zip(sums) {
         *results = bytes.requantise(sums, scales);
+    }
+    results
+}
+
+/// [`Bytes::scale_rows`].
+#[target_feature(enable = "avx2,fma")]
+fn scale_rows_avx2<const C: usize, const R: usize>(
+    bytes: Avx2,
+    sums: &[[[__m256i; 2]; C]; R],
+    scales: &FloatScales<'_, C>,
+    rows: &[RowScales; R],
+) -> [[[f32; CHANNELS]; C]; R] {
+    let mut results = [[[0.0; CHANNELS]; C]; R];
+    for ((results, sums), row) in results.iter_mut().zip(sums).zip(rows) {
+        for (tile, results) in results.iter_mut().enumerate() {
+            *results = bytes.scaled(sums[tile], scales, tile, row);
+        }
     }
     results
 }

@@ -8,7 +8,8 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 
 use super::{
-    Bytes, DepthwiseLine, DepthwiseScales, LANES, Lanes, TileScales, WithBytes, add_products, depthwise_windows,
+    Bytes, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes, add_products,
+    depthwise_windows,
 };
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
@@ -44,6 +45,11 @@ impl Bytes for AvxVnni {
 
     const TILES: usize = 1;
     const ROWS: usize = 6;
+
+    #[inline(always)]
+    fn apart<W: WithBytes>(self, with: W) -> W::Output {
+        self.run(with)
+    }
 
     #[inline(always)]
     fn input(byte: i8) -> u8 {
@@ -101,6 +107,11 @@ impl Bytes for Avx512Vnni {
     const ROWS: usize = 12;
 
     #[inline(always)]
+    fn apart<W: WithBytes>(self, with: W) -> W::Output {
+        self.run(with)
+    }
+
+    #[inline(always)]
     fn input(byte: i8) -> u8 {
         flipped(byte)
     }
@@ -139,6 +150,29 @@ impl Bytes for Avx512Vnni {
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         // SAFETY: vectors and numbers are the same bytes.
         unsafe { std::mem::transmute::<__m512i, [i32; CHANNELS]>(sums) }
+    }
+
+    #[inline(always)]
+    fn requantise_rows<const C: usize, const R: usize>(
+        self,
+        sums: &[[__m512i; C]; R],
+        scales: &TileScales<'_, C>,
+    ) -> [[[i8; CHANNELS]; C]; R] {
+        let requantise: Requantise<C, R> = requantise_avx512;
+        // SAFETY: the token exists.
+        unsafe { black_box(requantise)(self, sums, scales) }
+    }
+
+    #[inline(always)]
+    fn scale_rows<const C: usize, const R: usize>(
+        self,
+        sums: &[[__m512i; C]; R],
+        scales: &FloatScales<'_, C>,
+        rows: &[RowScales; R],
+    ) -> [[[f32; CHANNELS]; C]; R] {
+        let scale: ScaleRows<C, R> = scale_rows_avx512;
+        // SAFETY: the token exists.
+        unsafe { black_box(scale)(self, sums, scales, rows) }
     }
 
     #[inline(always)]
@@ -218,6 +252,10 @@ impl Bytes for Avx512Vnni {
 // known about, so that they are not inlined.
 type Accumulate<B, const C: usize, const R: usize> =
     unsafe fn(B, &mut [[<B as Bytes>::Sums; C]; R], [&[[u8; 4]]; R], &[[Group; C]]);
+type Requantise<const C: usize, const R: usize> =
+    unsafe fn(Avx512Vnni, &[[__m512i; C]; R], &TileScales<'_, C>) -> [[[i8; CHANNELS]; C]; R];
+type ScaleRows<const C: usize, const R: usize> =
+    unsafe fn(Avx512Vnni, &[[__m512i; C]; R], &FloatScales<'_, C>, &[RowScales; R]) -> [[[f32; CHANNELS]; C]; R];
 type Depthwise = unsafe fn(Avx512Vnni, &DepthwiseLine<'_>, &DepthwiseScales, &mut [i8]);
 
 /// [`Bytes::accumulate`].
@@ -240,6 +278,37 @@ fn accumulate_avx512<const C: usize, const R: usize>(
     panel: &[[Group; C]],
 ) {
     add_products(bytes, sums, rows, panel);
+}
+
+/// [`Bytes::requantise_rows`].
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn requantise_avx512<const C: usize, const R: usize>(
+    bytes: Avx512Vnni,
+    sums: &[[__m512i; C]; R],
+    scales: &TileScales<'_, C>,
+) -> [[[i8; CHANNELS]; C]; R] {
+    let mut results = [[[0; CHANNELS]; C]; R];
+    for (results, sums) in results.iter_mut().zip(sums) {
+        *results = bytes.requantise(sums, scales);
+    }
+    results
+}
+
+/// [`Bytes::scale_rows`].
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn scale_rows_avx512<const C: usize, const R: usize>(
+    bytes: Avx512Vnni,
+    sums: &[[__m512i; C]; R],
+    scales: &FloatScales<'_, C>,
+    rows: &[RowScales; R],
+) -> [[[f32; CHANNELS]; C]; R] {
+    let mut results = [[[0.0; CHANNELS]; C]; R];
+    for ((results, sums), row) in results.iter_mut().zip(sums).zip(rows) {
+        for (tile, results) in results.iter_mut().enumerate() {
+            *results = bytes.scaled(sums[tile], scales, tile, row);
+        }
+    }
+    results
 }
 
 /// [`Bytes::depthwise_line`].
@@ -302,6 +371,28 @@ impl Avx512Vnni {
             let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(factors.as_ptr()));
             let limited = _mm512_min_ps(_mm512_max_ps(scaled, _mm512_set1_ps(low)), _mm512_set1_ps(high));
             _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited)
+        }
+    }
+
+    /// Floats of the sums of a tile.
+    #[inline(always)]
+    fn scaled<const C: usize>(
+        self,
+        sums: __m512i,
+        scales: &FloatScales<'_, C>,
+        tile: usize,
+        row: &RowScales,
+    ) -> [f32; CHANNELS] {
+        let [low, high] = scales.limits;
+        // SAFETY: there are 16 of each, and the token exists; vectors and numbers are the same bytes.
+        unsafe {
+            let weights = _mm512_loadu_si512(scales.weights[tile].as_ptr().cast());
+            let sums = _mm512_sub_epi32(sums, _mm512_mullo_epi32(weights, _mm512_set1_epi32(row.zero)));
+            let y = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(row.scale));
+            let (factors, bias) = (scales.factors[tile].as_ptr(), scales.bias[tile].as_ptr());
+            let y = _mm512_fmadd_ps(y, _mm512_loadu_ps(factors), _mm512_loadu_ps(bias));
+            let y = _mm512_min_ps(_mm512_max_ps(y, _mm512_set1_ps(low)), _mm512_set1_ps(high));
+            std::mem::transmute::<__m512, [f32; CHANNELS]>(y)
         }
     }
 
