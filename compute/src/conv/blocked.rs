@@ -82,6 +82,8 @@ impl BlockedWeight {
 /// An image and what it is convolved with.
 pub(super) struct Image<'a> {
     pub(super) geometry: &'a Geometry,
+    /// True if every output pixel reads the one input pixel at its own place.
+    pub(super) is_pointwise: bool,
     pub(super) data: &'a [f32],
     pub(super) bias: &'a [f32],
     pub(super) packed: &'a BlockedWeight,

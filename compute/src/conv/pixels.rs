@@ -47,8 +47,9 @@ pub(super) fn convolve(
     let reads_weight = blocks.bytes() <= CACHE.max(image) && area.div_ceil(pixels) >= threads;
     let copies = few_channels::pays(geometry);
     let by_channels = !copies && parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads;
+    let is_pointwise = geometry.is_pointwise();
     for n in 0..to.batch.0 {
-        let image = Image { geometry, data: &input[n * images.batch.1..], bias, packed, blocks, clamp };
+        let image = Image { geometry, is_pointwise, data: &input[n * images.batch.1..], bias, packed, blocks, clamp };
         let out = &mut out[n * to.batch.1..][..area * channels];
         // A large weight is read once if threads share the channels.
         if by_channels {
@@ -188,7 +189,7 @@ impl Image<'_> {
         let Image { geometry, data, packed, .. } = self;
         let Geometry { input: images, slides, out: to, .. } = geometry;
         let [channels, _] = geometry.group_channels();
-        if geometry.is_pointwise() {
+        if self.is_pointwise {
             let stride = images.channels.0;
             let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
             for (row, place) in rows.iter_mut().enumerate() {

@@ -191,7 +191,7 @@ impl Floats for Plain {
 }
 
 /// Rows of weights between what is multiplied and what is fetched: about the time that memory takes.
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 /// Adds products to sums: the `k`-th number of each row times the `k`-th of the rows of weights.
 ///
