@@ -231,7 +231,7 @@ pub(crate) struct FloatScales<'a, const C: usize> {
     pub limits: [f32; 2],
 }
 
-/// What a row of inputs was quantised with.
+/// Scale and zero point of a row of inputs.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct RowScales {
     pub scale: f32,
