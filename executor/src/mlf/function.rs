@@ -43,7 +43,7 @@ type Body = dyn Fn(&mut Call<'_>) -> Result<(), FunctionError> + Send + Sync;
 /// use edgepack_executor::mlf::RustFunctions;
 /// let functions = RustFunctions::new().with("tvmgen_default_fused_nn_relu", |call| {
 ///     let x = call.argument(0)?.as_slice::<f32>()?;
-///     for (y, x) in call.result(0)?.as_mut_slice::<f32>()?.iter_mut().zip(x) {
+///     for (y, x) in call.result(0)?.as_slice::<f32>()?.iter_mut().zip(x) {
 ///         *y = x.max(0.0);
 ///     }
 ///     Ok(())

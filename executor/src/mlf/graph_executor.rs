@@ -49,7 +49,7 @@ use super::operand::Operand;
 /// // Functions from Rust take the place of the package's compiled code.
 /// let functions = RustFunctions::new().with("tvmgen_double", |call| {
 ///     let x = call.argument(0)?.as_slice::<f32>()?;
-///     call.result(0)?.as_mut_slice::<f32>()?.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+///     call.result(0)?.as_slice::<f32>()?.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
 ///     Ok(())
 /// });
 /// let mut executor = GraphExecutor::open(&library.module(None)?, &functions, &Limits::default())?;
