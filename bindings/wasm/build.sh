@@ -10,7 +10,7 @@ RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+simd128" cargo build --release --ta
 
 rm -rf dist
 mkdir -p dist/npm dist/page
-# Optimising it again (`wasm-opt -Os`) takes three minutes; it is 7 % smaller then, and 5 % larger in gzip.
+# Optimising it again (`wasm-opt -Os`) takes three minutes; it is 7 % smaller then, and 5 % larger in brotli.
 wasm-bindgen --target web --remove-name-section --remove-producers-section --out-name edgepack --out-dir dist/npm/wasm \
     "$folder/$target/release/edgepack_wasm.wasm"
 cp package/* README.md ../../LICENSE-APACHE ../../LICENSE-MIT dist/npm/
