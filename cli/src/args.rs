@@ -26,6 +26,9 @@ pub struct Cli {
     pub common: Common,
 }
 
+/// Names of the commands that print no JSON document: what they write is text or a file of its own form.
+pub const WITHOUT_DOCUMENTS: [&str; 4] = ["dump", "print", "smith", "mutate"];
+
 /// Commands, each with the arguments of a module of its own.
 #[derive(Subcommand, Debug)]
 #[allow(missing_docs, reason = "the arguments say it")]
@@ -111,5 +114,10 @@ impl Command {
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
         }
+    }
+
+    /// Returns whether the command has a JSON document.
+    pub fn prints_documents(&self) -> bool {
+        !WITHOUT_DOCUMENTS.contains(&self.name())
     }
 }

@@ -2,14 +2,18 @@
 
 use clap::{Command, CommandFactory};
 
-use crate::args::Cli;
+use crate::args::{Cli, WITHOUT_DOCUMENTS};
 
 /// A line `COMMAND`, then its command lines, each with a remark behind `  # ` if it needs one.
 const TABLE: &str = include_str!("examples.txt");
 
-/// The command line with examples at the end of every help text.
+/// The command line with examples at the end of every help text, and `--json` in that of commands with JSON documents.
 pub fn command() -> Command {
-    with_examples(Cli::command(), "edgepack")
+    let command = with_examples(Cli::command(), "edgepack");
+    let Some(json) = command.get_arguments().find(|arg| arg.get_id() == "json").cloned() else { return command };
+    WITHOUT_DOCUMENTS
+        .into_iter()
+        .fold(command, |command, name| command.mut_subcommand(name, |below| below.arg(json.clone().hide(true))))
 }
 
 /// Adds the examples of a command and of those below it; `path` is its name, without `edgepack` for those below that.

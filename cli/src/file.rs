@@ -55,11 +55,22 @@ pub fn open(path: &Path, stdin: &mut dyn Read, limits: &Limits, map: bool) -> Re
 impl File {
     /// Recognises a source by its content; a package in gzip is what it is inflated to.
     pub fn of(name: String, source: Arc<dyn Source>, limits: &Limits) -> Result<File, Failure> {
-        let about = |error| unreadable(error).about(&name);
-        let source = mlf::inflate(&*source, limits).map_err(about)?.unwrap_or(source);
-        let head = FileHead::detect(&*source, limits).map_err(about)?;
+        let inflated = mlf::inflate(&*source, limits).map_err(|error| match error {
+            // The bytes could be read: what they hold is damaged.
+            edgepack_loader::Error::Io { error, .. } if is_damage(&error) => {
+                Failure::findings(format!("{name}: cut short or damaged gzip: {error}"))
+            }
+            error => unreadable(error).about(&name),
+        });
+        let source = inflated?.unwrap_or(source);
+        let head = FileHead::detect(&*source, limits).map_err(|error| unreadable(error).about(&name))?;
         Ok(File { name, head, source })
     }
+}
+
+/// Returns whether the content of a stream, rather than reading it, failed.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)
 }
 
 /// Opens a file of any content, to be read piece by piece; `-` is standard input.

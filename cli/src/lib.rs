@@ -98,6 +98,10 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
     let streams = Streams { out, err, stdin: io.stdin, terminal: io.terminal, progress };
     let mut session = Session::new(cli.common, cli.command.name(), payloads, streams, io.files);
     session.helper = io.helper;
+    if session.json && !cli.command.prints_documents() {
+        let message = format!("`{}` has no JSON document: it is without --json", cli.command.name());
+        return complain(&Failure::usage(message), &mut session.err);
+    }
     let outcome = match &cli.command {
         Command::Inspect(args) => inspect::run(args, &mut session),
         Command::Verify(args) => verify::run(args, &mut session),

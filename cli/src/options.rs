@@ -14,8 +14,8 @@ use crate::inputs::item::Item;
 /// Options of every command.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct Common {
-    /// Print JSON: one document; of several files an array of them. `lines` prints a document per line, `array` always
-    /// an array
+    /// Print JSON: one document; of several files an array of them, of `verify` one document with `files`. `lines` prints a
+    /// document per line, `array` always an array
     #[arg(
         long,
         global = true,

@@ -180,6 +180,12 @@ impl DataHeader {
     }
 }
 
+/// Length in bytes that the header of a program or data file announces; `None` without a header.
+pub fn announced(head: &[u8]) -> Option<u64> {
+    let program = ProgramHeader::read(head).ok().map(|header| header.announced());
+    program.or_else(|| DataHeader::read(head).ok().map(|header| header.announced()))
+}
+
 /// The bytes from the magic on.
 fn after_identifier<'a>(head: &'a [u8], magic: &[u8; 4]) -> Result<&'a [u8], HeaderError> {
     match head.get(HEADER_OFFSET..) {

@@ -244,6 +244,14 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// The end of the vector of bytes of this slot as its offset and length say, in the buffer or behind it.
+    pub fn announced_end(&self, slot: u16) -> Option<u64> {
+        let word = |at: u64| Some(u32::from_le_bytes(*self.bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?));
+        let field = self.field(slot, 4).ok()?? as u64;
+        let start = field.checked_add(u64::from(word(field)?))?;
+        start.checked_add(4)?.checked_add(u64::from(word(start).unwrap_or(0)))
+    }
+
     /// The vector of tables of this slot.
     #[inline]
     pub fn tables(&self, slot: u16) -> Result<Option<Tables<'a>>> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use edgepack_format::ptd::MissingData;
 use edgepack_format::pte::{ExtraTensorInfo, NamedData, TensorDataLocation};
 use edgepack_format::tensor::TensorLayout;
 
@@ -136,11 +137,15 @@ pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Packag
     let mut lens: BTreeMap<u32, u64> = BTreeMap::new();
     let mut next = 1u32;
     let (mut constants, mut initial) = (Vec::new(), Vec::new());
+    let (mut missing, mut first) = (MissingData::default(), None);
     each_tensor(program, |place, tensor| {
         if is_external(tensor) {
             let key = name_of(tensor).unwrap_or_default();
-            let missing = || Error::refused(place, format!("{key:?} is in none of the data files"));
-            let (_, entry) = entries.get(key).ok_or_else(missing)?;
+            missing.wants(key, entries.contains_key(key));
+            let Some((_, entry)) = entries.get(key) else {
+                first.get_or_insert_with(|| place.to_owned());
+                return Ok(());
+            };
             let (have, want) = (entry.layout.as_ref(), layout_of(place, tensor)?);
             if have.is_some_and(|have| *have != want) || entry.content.len() != want.byte_len() as u64 {
                 let have = have.map_or_else(|| format!("{} bytes", entry.content.len()), ToString::to_string);
@@ -155,6 +160,9 @@ pub fn join<'a>(mut package: Package<'a>, data: &[Package<'_>]) -> Result<Packag
         }
         Ok(())
     })?;
+    if let Some(place) = first {
+        return Err(Error::refused(place, missing.described(order.first().map(String::as_str))));
+    }
     let number = |wanted: &[String], first| {
         let mut numbered = Numbered::from(first);
         for key in wanted {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use edgepack_builder::envelope::program_head;
 use edgepack_builder::sink::FlatSink;
 use edgepack_format::check::{Checker, Path as Place, StructureRules};
-use edgepack_format::header::{DataHeader, ProgramHeader};
+use edgepack_format::header::{DataHeader, ProgramHeader, announced};
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::{FlatData, FlatTensor, Generation, LegacyFlatTensor};
 use edgepack_format::pte::{BackendDelegateInlineData, Buffer, Program};
@@ -217,12 +217,21 @@ impl Opened {
             FileKind::Data | FileKind::FlatData => {
                 (&rules::ptd::MALFORMED, &rules::ptd::MISALIGNED, &rules::ptd::TEXT, &rules::ptd::LIMITS)
             }
+            FileKind::Bundle => {
+                (&rules::bundle::MALFORMED, &rules::bundle::MISALIGNED, &rules::bundle::TEXT, &rules::bundle::LIMITS)
+            }
             _ => (program, &rules::pte::MISALIGNED, &rules::pte::TEXT, &rules::pte::LIMITS),
         };
         let root = wire::Table::root(&self.head)?;
         let mut checker = Checker::new(&self.limits, StructureRules { malformed, misaligned, text, limits });
         checker.table::<T>(root, &Place::ROOT);
         if checker.findings.has_errors() {
+            let want = if self.kind == FileKind::Bundle {
+                bundle::verify::announced(&self.head)
+            } else {
+                announced(&self.head)
+            };
+            checker.findings.announce(self.source.len(), want);
             return Err(Error::Invalid(checker.findings));
         }
         Ok(T::decode(root)?)

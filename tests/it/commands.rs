@@ -128,8 +128,8 @@ fn completions_and_manual_are_written() {
     assert!(folder.path().join("edgepack-inspect.1").is_file());
 }
 
-/// With `--json` a command prints one document, called after it, also where it fails. Four commands write a file and
-/// print nothing.
+/// With `--json` a command prints one document, called after it, also where it fails. Four commands have none, and
+/// refuse the option.
 #[test]
 fn documents_are_called_after_their_commands() {
     let folder = Folder::new("documents");
@@ -174,6 +174,9 @@ fn documents_are_called_after_their_commands() {
         let words: Vec<&str> = line.split_whitespace().chain(["--json"]).collect();
         let ran = edgepack(&words, Vec::new(), false);
         if ["dump", "print", "smith", "mutate"].contains(&words[0]) {
+            assert!(ran.stdout.is_empty() && ran.status == 2, "{line}: {}", ran.stderr);
+            assert!(ran.stderr.contains("has no JSON document"), "{line}: {}", ran.stderr);
+            let ran = edgepack(&words[..words.len() - 1], Vec::new(), false);
             assert!(ran.stdout.is_empty() && ran.status == 0, "{line}: {}", ran.stderr);
             continue;
         }

@@ -1,5 +1,6 @@
 //! `edgepack ops`: what a file needs of a runtime.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use edgepack_format::pte::releases::Release;
@@ -29,7 +30,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["against", "json"])]
     pub yaml: bool,
 
-    /// Compare with the operators of another runtime instead: a name per line, or the YAML of its build
+    /// Compare with the operators and backends of another runtime instead: a name per line, or the YAML of its build, which
+    /// has operators alone
     #[arg(long, value_name = "LIST")]
     pub against: Option<PathBuf>,
 
@@ -53,6 +55,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             selection.add(&program, &file.name).map(|()| Status::Fine)
         })?;
         session.write_text(None, &selection.yaml())?;
+        if let Some(backends) = selection.backends() {
+            writeln!(session.err, "such a list has no backends; the programs also need {backends}")?;
+        }
         return Ok(status);
     }
     if args.releases || args.release.is_some() {
@@ -71,11 +76,11 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     })
 }
 
-/// Operators of another runtime.
+/// Operators and backends of another runtime.
 fn offered(path: &Path, session: &mut Session) -> Result<Offered, Failure> {
     let offered = Offered::parse(&read_text(path, session)?);
-    match offered.count() {
-        0 => Err(Failure::findings(format!("{}: there is no operator in it", name_of(path)))),
-        _ => Ok(offered),
+    match offered.is_empty() {
+        true => Err(Failure::findings(format!("{}: there is no operator in it", name_of(path)))),
+        false => Ok(offered),
     }
 }

@@ -71,9 +71,10 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         },
         _ => session.write_text(path, &page(&view)?)?,
     }
-    // A page shows its findings itself; the other forms have no place for them.
-    if findings.has_errors() && (args.dot || args.model_explorer || args.memory) {
-        writeln!(session.err, "{}: {}; see `verify`", head.file.name, tally(&findings))?;
+    // The status is not without a word: a page shows its findings itself, but is opened later.
+    if findings.has_errors() {
+        let cut = findings.cut_short().map(|cut| format!("{cut}; ")).unwrap_or_default();
+        writeln!(session.err, "{}: {cut}{}; see `verify`", head.file.name, tally(&findings))?;
     }
     Ok(status)
 }

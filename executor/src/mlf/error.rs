@@ -48,7 +48,7 @@ pub enum Error {
     #[error("there is no output {0}")]
     NoOutput(usize),
     /// A tensor is not what the graph wants.
-    #[error("{name}: {have} where the graph has {want}")]
+    #[error("{name} wants {want}, got {have}")]
     Mismatch {
         /// Name of the input or parameter.
         name: String,

@@ -63,6 +63,6 @@ impl Operand {
 
 impl fmt::Display for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{:?}", self.data_type, self.sizes)
+        write!(f, "{}{:?}", self.data_type.notation(), self.sizes)
     }
 }

@@ -36,7 +36,13 @@ pub struct Verdict<'a> {
 pub fn verify<'a>(bytes: &'a [u8], limits: &Limits) -> Verdict<'a> {
     let mut out = Checker::new(limits, STRUCTURE);
     let bundle = file(bytes, limits, &mut out);
+    out.findings.announce(bytes.len() as u64, announced(bytes));
     Verdict { findings: out.findings, bundle }
+}
+
+/// Bytes to the end of the program, if they can be told: a bundle has no header.
+pub fn announced(bytes: &[u8]) -> Option<u64> {
+    wire::Table::root(bytes).ok()?.announced_end(BundledProgram::PROGRAM.index)
 }
 
 fn file<'a>(bytes: &'a [u8], limits: &Limits, out: &mut Checker) -> Option<BundleRef<'a>> {

@@ -1,6 +1,6 @@
 //! Element types as TVM has them: a class, bits and lanes; as text in graphs and as four bytes in parameter files.
 
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use core::fmt;
 use core::str::FromStr;
 
@@ -92,6 +92,11 @@ impl DataType {
     /// The element type of the other formats that is the same, if there is one.
     pub fn scalar_type(self) -> Option<ScalarType> {
         ScalarType::called(|names| names.tvm.is_some_and(|name| name.parse() == Ok(self)))
+    }
+
+    /// The element type as listings and errors spell it: `f32`; by TVM's name where other formats have none.
+    pub fn notation(self) -> String {
+        self.scalar_type().map_or_else(|| self.to_string(), |scalar_type| scalar_type.to_string())
     }
 
     /// The element type that is the same as one of the other formats.

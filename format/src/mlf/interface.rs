@@ -83,7 +83,7 @@ impl IoTensor {
 impl fmt::Display for IoTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.data_type {
-            Some(data_type) => write!(f, "{data_type}")?,
+            Some(data_type) => f.write_str(&data_type.notation())?,
             None => f.write_str("tensor")?,
         }
         match (&self.shape, self.bytes) {

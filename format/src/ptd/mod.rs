@@ -3,10 +3,12 @@
 mod data;
 mod generation;
 mod legacy;
+mod missing;
 mod tables;
 pub mod verify;
 
 pub use data::*;
 pub use generation::*;
 pub use legacy::*;
+pub use missing::{MissingData, external_key};
 pub use tables::*;

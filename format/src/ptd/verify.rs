@@ -9,7 +9,7 @@ use super::{Accept, FlatData, FlatTensor, Generation, LegacyFlatTensor};
 use crate::check::{Checker, Path, StructureRules};
 use crate::extent::FileExtent;
 use crate::finding::{Findings, Rule};
-use crate::header::{self, DataHeader, HEAD_LEN, HEADER_OFFSET};
+use crate::header::{self, DataHeader, HEAD_LEN, HEADER_OFFSET, announced};
 use crate::limits::Limits;
 use crate::room;
 use crate::row::Table;
@@ -55,7 +55,7 @@ impl<'a> DataRef<'a> {
 pub fn verify<'a>(head: &'a [u8], extent: FileExtent, limits: &Limits, accept: Accept) -> Verdict<'a> {
     let mut walk = Walk { checker: Checker::new(limits, STRUCTURE), extent };
     let data = walk.file(head, accept);
-    walk.checker.findings.announce(extent.len, DataHeader::read(head).ok().map(|header| header.announced()));
+    walk.checker.findings.announce(extent.len, announced(head));
     Verdict { findings: walk.checker.findings, data }
 }
 

@@ -55,6 +55,7 @@ fn file<'a>(bytes: &'a [u8], out: &mut Checker) -> Option<TraceRef<'a>> {
         return None;
     }
     let (len, want) = (bytes.len() as u64, declared_len(bytes).unwrap_or(0));
+    out.findings.announce(len, Some(want));
     if len != want {
         let rule = if len < want { &rule::LENGTH } else { &rule::TRAILING };
         out.report(rule, &Path::ROOT, Some(0), format!("{want} bytes are declared, the file has {len}"));

@@ -107,6 +107,11 @@ impl Walk<'_> {
         self.findings.push(Finding { rule, path, offset: Some(offset as u64), message: message.into() });
     }
 
+    /// Notes where a header or a member ends: behind an archive that is cut short.
+    fn announce(&mut self, end: usize) {
+        self.findings.announce(self.bytes.len() as u64, Some(end as u64));
+    }
+
     fn run(&mut self) {
         let mut archive = tar::Archive::new(self.bytes);
         let entries = match archive.entries() {
@@ -121,7 +126,11 @@ impl Walk<'_> {
             let mut entry = match entry {
                 Ok(entry) => entry,
                 // Where the next member would be is not known after a bad header.
-                Err(error) => return self.report(&rules::TAR, "", self.end, error.to_string()),
+                Err(error) => {
+                    // A header has a block.
+                    self.announce(self.end.saturating_add(BLOCK));
+                    return self.report(&rules::TAR, "", self.end, error.to_string());
+                }
             };
             if !self.member(&mut entry, &mut seen) {
                 return;
@@ -151,6 +160,7 @@ impl Walk<'_> {
         };
         let Some(end) = start.checked_add(len).filter(|end| *end <= self.bytes.len()) else {
             let left = self.bytes.len().saturating_sub(start);
+            self.announce(start.saturating_add(len));
             self.report(&rules::TAR, &shown, header, format!("{len} bytes, the archive has {left} left"));
             return false;
         };

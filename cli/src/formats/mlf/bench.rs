@@ -5,8 +5,8 @@ use std::time::Duration;
 use edgepack_executor::MemoryBytes;
 use web_time::Instant;
 
+use super::inputs::read_inputs;
 use super::library::{label, module, open};
-use super::run::read_inputs;
 use crate::file::File;
 use crate::formats::Execution;
 use crate::formats::measured::{Measured, Memory, Steady};

@@ -6,6 +6,7 @@ use std::path::Path;
 use edgepack_format::tensor::{TensorBuf, TensorLayout};
 use edgepack_native::{Error, Runner};
 
+use super::inputs::{fit, wanted};
 use crate::cases::{Recorded, ReplayError, Replayed};
 use crate::compare::{Tolerance, compare};
 use crate::interchange;
@@ -51,10 +52,12 @@ pub fn replay(runner: &mut Runner, recorded: &[Recorded], tolerance: Tolerance) 
 
 fn replay_one(runner: &mut Runner, case: &Recorded, tolerance: Tolerance) -> Replayed {
     let mut report = Replayed { method: case.method.clone(), run: case.run, outputs: Vec::new(), failure: None };
-    let outputs = match run(runner, case) {
+    let fitted = fit(&wanted(runner), &case.inputs, runner).map_err(ReplayError::Input);
+    let outputs = fitted.and_then(|()| run(runner, case).map_err(|error| ReplayError::Module(error.into())));
+    let outputs = match outputs {
         Ok(outputs) => outputs,
         Err(error) => {
-            report.failure = Some(ReplayError::Module(error.into()));
+            report.failure = Some(error);
             return report;
         }
     };

@@ -85,5 +85,9 @@ fn fitting(key: &str, param: &Param<'_>, tensor: &TensorBuf) -> Result<TensorBuf
     if DataType::from_scalar_type(have.scalar_type()) == Some(param.data_type) && sizes == param.shape {
         return Ok(tensor);
     }
-    Err(Failure::findings(format!("{key}: {have} where the package has {}{:?}", param.data_type, param.shape)))
+    Err(Failure::findings(format!(
+        "{key}: {have} where the package has {}{:?}",
+        param.data_type.notation(),
+        param.shape
+    )))
 }

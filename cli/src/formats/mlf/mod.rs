@@ -7,6 +7,7 @@ pub mod cases;
 mod check;
 pub mod convert;
 mod graph;
+mod inputs;
 mod library;
 pub mod native;
 pub(crate) mod ops;

@@ -120,7 +120,7 @@ fn needs(module: &LibraryModule) -> Result<Module, Failure> {
             _ => places.get(name).cloned().or_else(|| elsewhere.clone()),
         };
         let types = node.inputs.iter().filter_map(|&input| module.graph()?.entry(input));
-        need.dtypes.extend(types.map(|entry| entry.data_type.to_string()));
+        need.dtypes.extend(types.map(|entry| entry.data_type.notation()));
     }
     // The model's text has parameters among its inputs.
     let said = module.interfaces().map_err(Failure::unreadable)?;

@@ -133,7 +133,7 @@ pub struct CallSummary {
 pub struct TensorSummary {
     /// Name of the tensor; for a result of a call, `%NODE` or `%NODE.INDEX`.
     pub name: String,
-    /// `float32[1, 2]`.
+    /// `f32[1, 2]`.
     #[serde(rename = "type")]
     pub layout: String,
     /// Size in bytes.
@@ -157,7 +157,7 @@ pub struct SourceSummary {
 
 /// Element type and shape.
 pub fn layout(data_type: DataType, shape: &[u64]) -> String {
-    format!("{data_type}{shape:?}")
+    format!("{}{shape:?}", data_type.notation())
 }
 
 impl LibrarySummary {

@@ -17,7 +17,7 @@ use super::values::operator_name;
 use crate::file::File;
 use crate::session::Session;
 use crate::status::{Failure, Status};
-use crate::style::{BAD, DIM, GOOD, NAME, SHAPE, TITLE};
+use crate::style::{BAD, DIM, GOOD, NAME, SHAPE, TITLE, WARN};
 use crate::table::{Align, Cell, Columns};
 use crate::units::count;
 use crate::{readable, spelling};
@@ -58,8 +58,8 @@ pub(crate) struct Need {
     dtypes: BTreeSet<String>,
     /// Methods that name it.
     methods: BTreeSet<String>,
-    /// True if the runtime has it.
-    available: bool,
+    /// True if the runtime has it; null for a backend if a list of another runtime names none.
+    available: Option<bool>,
 }
 
 #[derive(Default)]
@@ -81,15 +81,17 @@ pub fn list_needs(
     }
     let registry = edgepack_kernels::registry();
     for need in needs.operators.values_mut() {
-        need.available = match offered {
+        need.available = Some(match offered {
             Some(offered) => offered.has(&need.name),
             None => registry.find(&need.name).is_some(),
-        };
+        });
     }
     let backends = edgepack::backends();
     for need in needs.delegates.values_mut() {
-        // A list of operators says nothing of backends.
-        need.available = offered.is_some() || backends.find(&need.name).is_some();
+        need.available = match offered {
+            Some(offered) => offered.has_backend(&need.name),
+            None => Some(backends.find(&need.name).is_some()),
+        };
     }
     let (operators, delegates): (Vec<_>, Vec<_>) =
         (needs.operators.into_values().collect(), needs.delegates.into_values().collect());
@@ -102,7 +104,8 @@ pub fn list_needs(
     let probed = if offered.is_some() { Vec::new() } else { probe::probe(&opened.program)? };
     let runtime = if offered.is_some() { "the list" } else { "this runtime" };
     let refused = probed.iter().filter(|node| node.refused.is_some()).count();
-    let missing = operators.iter().chain(&delegates).filter(|need| !need.available).count();
+    let missing = operators.iter().chain(&delegates).filter(|need| need.available == Some(false)).count();
+    let unknown: Vec<&str> = delegates.iter().filter(|need| need.available.is_none()).map(|need| &*need.name).collect();
     if session.json {
         let refused_nodes = (!probed.is_empty()).then_some(refused);
         session.document(&ProgramNeeds {
@@ -126,8 +129,13 @@ pub fn list_needs(
                 writeln!(session.out, "{BAD}this runtime refuses {}{BAD:#}", count(refused, "node"))?;
             }
             (0, _) => writeln!(session.out, "{GOOD}nothing is needed{GOOD:#}")?,
+            (_, 0) if !unknown.is_empty() && operators.is_empty() => {}
+            (_, 0) if !unknown.is_empty() => writeln!(session.out, "{GOOD}{runtime} has all operators{GOOD:#}")?,
             (_, 0) => writeln!(session.out, "{GOOD}{runtime} has all of them{GOOD:#}")?,
             _ => writeln!(session.out, "{BAD}missing in {runtime}: {missing} of {total}{BAD:#}")?,
+        }
+        if !unknown.is_empty() {
+            writeln!(session.out, "{WARN}backends are not in the list: {}{WARN:#}", unknown.join(", "))?;
         }
     }
     Ok(if missing == 0 && refused == 0 { Status::Fine } else { Status::CannotRun })
@@ -141,7 +149,11 @@ fn print(title: &str, needs: &[Need], out: &mut dyn Write) -> std::io::Result<()
     let mut columns = Columns::new(2, &[Align::Left, Align::Right, Align::Left, Align::Left]);
     for need in needs {
         let dtypes: Vec<&str> = need.dtypes.iter().map(String::as_str).collect();
-        let here = if need.available { Cell::new("", DIM) } else { Cell::new("missing", BAD) };
+        let here = match need.available {
+            Some(true) => Cell::new("", DIM),
+            Some(false) => Cell::new("missing", BAD),
+            None => Cell::new("not in the list", WARN),
+        };
         columns.row([
             Cell::new(&need.name, NAME),
             count(need.calls, "call").into(),

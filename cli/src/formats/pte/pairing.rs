@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use edgepack_format::finding::{Finding, Findings, Rule};
 use edgepack_format::limits::Limits;
 use edgepack_format::ptd::verify::verify;
-use edgepack_format::ptd::{Accept, DataRef};
+use edgepack_format::ptd::{Accept, DataRef, MissingData};
 use edgepack_format::pte::{KernelTypes, Tensor, TensorDataLocation};
 use edgepack_format::rules::ptd::{PAIR_DUPLICATE, PAIR_LAYOUT, PAIR_MISSING};
 use edgepack_format::tensor::TensorLayout;
@@ -18,7 +18,13 @@ use crate::readable;
 /// Checks the program with that root table together with its data files.
 pub fn pairing(root: Option<wire::Table<'_>>, data: &[&Head], limits: &Limits) -> Findings {
     let findings = Findings::new(limits);
-    let mut pairing = Pairing { findings, wanted: 0, missing: Vec::new(), places: HashMap::new(), data: Vec::new() };
+    let mut pairing = Pairing {
+        findings,
+        wanted: MissingData::default(),
+        missing: Vec::new(),
+        places: HashMap::new(),
+        data: Vec::new(),
+    };
     let Some(root) = root else { return pairing.findings };
     let program = tables::program(&root);
     for entry in readable::rows(&program.named_data).into_iter().flatten() {
@@ -50,8 +56,8 @@ struct Missing {
 
 struct Pairing<'a> {
     findings: Findings,
-    /// Number of values that are looked up by key.
-    wanted: usize,
+    /// All values that are looked up by key.
+    wanted: MissingData,
     /// Those whose key is in none of the data files.
     missing: Vec<Missing>,
     /// Place of the first holder of each key.
@@ -86,8 +92,9 @@ impl Pairing<'_> {
         }
         let key = info.fully_qualified_name.as_deref().unwrap_or_default();
         let offset = Some(u64::from(table.offset()));
-        self.wanted += 1;
-        let Some(entry) = self.data.iter().find_map(|data| data.lookup(key)) else {
+        let found = self.data.iter().find_map(|data| data.lookup(key));
+        self.wanted.wants(key, found.is_some());
+        let Some(entry) = found else {
             return self.missing.push(Missing { path: path(), offset, key: key.to_owned() });
         };
         let message = match (&entry.layout, layout(&tensor)) {
@@ -105,15 +112,10 @@ impl Pairing<'_> {
     /// Reports keys that are missing: one by one, or in one word if the data files are of another model.
     fn report_missing(&mut self, files: &[&Head]) {
         let missing = std::mem::take(&mut self.missing);
-        let foreign = missing.len() == self.wanted && missing.len() > 1;
         match (missing.first(), self.data.iter().find_map(|data| data.keys().first().cloned())) {
-            (Some(first), Some(other)) if foreign => {
+            (Some(first), Some(other)) if self.wanted.is_foreign() => {
                 let names: Vec<&str> = files.iter().map(|head| head.file.name.as_str()).collect();
-                let (names, wanted, key) = (names.join(", "), self.wanted, &first.key);
-                let message = format!(
-                    "{names}: data of another model: the program looks up {wanted} tensors, such as {key:?}, and none of \
-                     them is there, but others are, such as {other:?}"
-                );
+                let message = format!("{}: {}", names.join(", "), self.wanted.described(Some(&other)));
                 self.report(&PAIR_MISSING, first.path.clone(), first.offset, message);
             }
             _ => {

@@ -1,6 +1,6 @@
 //! Recorded runs of a program, replayed and compared.
 
-use edgepack_executor::{Input, LoadError, Method, Options, Registry};
+use edgepack_executor::{Input, LoadError, Method, Options, Registry, RunError};
 use edgepack_loader::{MethodMeta, Program};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -100,7 +100,10 @@ fn replay_one(
             outputs.inspect(|outputs| recorder.outputs(outputs))
         }
     };
-    let outputs = outputs.map_err(ReplayError::Run)?;
+    let outputs = outputs.map_err(|error| match error {
+        RunError::Input { .. } => ReplayError::Input(error.to_string()),
+        error => ReplayError::Run(error),
+    })?;
     if case.outputs.is_empty() {
         return Ok(Vec::new());
     }

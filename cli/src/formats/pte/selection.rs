@@ -8,13 +8,15 @@ use edgepack_format::pte::{EValue, InstructionArguments, KernelTypes};
 use super::open::Opened;
 use super::tables;
 use super::values::operator_name;
-use crate::readable;
 use crate::status::Failure;
+use crate::{readable, spelling};
 
 /// Operators of programs, to be built into a runtime.
 #[derive(Default)]
 pub struct Selection {
     operators: BTreeMap<String, Operator>,
+    /// Backends of delegates, which such a list does not hold.
+    backends: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -34,6 +36,8 @@ impl Selection {
             for name in &names {
                 self.operators.entry(name.clone()).or_default().files.insert(file.to_owned());
             }
+            let ids = readable::rows(&plan.delegates).into_iter().filter_map(|delegate| delegate?.id);
+            self.backends.extend(ids.map(|id| spelling::name(&id)));
             let values = readable::rows(&plan.values);
             for chain in tables::chains(&plan) {
                 for instruction in readable::rows(&chain.instructions).into_iter().flatten() {
@@ -47,6 +51,12 @@ impl Selection {
             }
         }
         Ok(())
+    }
+
+    /// Backends of the programs' delegates, which have to be built in next to the list; `None` if there are none.
+    pub fn backends(&self) -> Option<String> {
+        let names: Vec<&str> = self.backends.iter().map(String::as_str).collect();
+        (!names.is_empty()).then(|| names.join(", "))
     }
 
     /// The list as YAML, in the order of names.
@@ -94,14 +104,19 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Operators that another runtime has.
-pub struct Offered(BTreeSet<String>);
+/// Operators and backends that another runtime has.
+#[derive(Default)]
+pub struct Offered {
+    operators: BTreeSet<String>,
+    backends: BTreeSet<String>,
+}
 
 impl Offered {
     /// Reads a list: a name per line, or the YAML of a build (`- op: add.out`, `aten::add.out:`). What is behind `#` is a
-    /// comment. Names without a namespace are in `aten`.
+    /// comment. Names without a namespace are in `aten`; a word of its own that begins with a capital is a backend.
     pub fn parse(text: &str) -> Offered {
-        let names = text.lines().filter_map(|line| {
+        let mut offered = Offered::default();
+        for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default().trim().trim_start_matches("- ");
             let (line, named) = match line.strip_prefix("op:").or_else(|| line.strip_prefix("func:")) {
                 Some(rest) => (rest.trim(), true),
@@ -110,24 +125,32 @@ impl Offered {
             // A schema has its arguments behind the name.
             let name =
                 line.split(['(', ' ']).next().unwrap_or_default().trim_end_matches(':').trim_matches(['"', '\'']);
-            let alone = line.split_whitespace().count() == 1 && !line.ends_with(':') && name.contains('.');
-            match name.contains("::") {
-                true => Some(name.to_owned()),
-                false if !name.is_empty() && (named || alone) && !name.contains('/') => Some(format!("aten::{name}")),
-                false => None,
+            let alone = line.split_whitespace().count() == 1 && !line.ends_with(':');
+            let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if name.contains("::") {
+                offered.operators.insert(name.to_owned());
+            } else if !name.is_empty() && (named || alone && name.contains('.')) && !name.contains('/') {
+                offered.operators.insert(format!("aten::{name}"));
+            } else if alone && plain && name.starts_with(|c: char| c.is_ascii_uppercase()) {
+                offered.backends.insert(name.to_owned());
             }
-        });
-        Offered(names.collect())
+        }
+        offered
     }
 
     /// Returns whether the list names the operator.
     pub fn has(&self, operator: &str) -> bool {
-        self.0.contains(operator)
+        self.operators.contains(operator)
     }
 
-    /// Number of operators.
-    pub fn count(&self) -> usize {
-        self.0.len()
+    /// Returns whether the list names the backend; `None` if it names no backend at all, as lists of operators do.
+    pub fn has_backend(&self, backend: &str) -> Option<bool> {
+        (!self.backends.is_empty()).then(|| self.backends.contains(backend))
+    }
+
+    /// Returns whether the list names nothing.
+    pub fn is_empty(&self) -> bool {
+        self.operators.is_empty() && self.backends.is_empty()
     }
 }
 
@@ -143,7 +166,10 @@ mod tests {
         for name in ["aten::add.out", "aten::mul.out", "aten::sub.out", "my::scale.out", "aten::relu.out"] {
             assert!(offered.has(name), "{name}");
         }
-        assert_eq!(offered.count(), 5);
+        assert_eq!(offered.operators.len(), 5);
+        assert_eq!(offered.has_backend("XnnpackBackend"), None);
+        let offered = Offered::parse("add.out\nXnnpackBackend # of our own\n");
+        assert_eq!(["XnnpackBackend", "VulkanBackend"].map(|id| offered.has_backend(id)), [Some(true), Some(false)]);
     }
 
     #[test]

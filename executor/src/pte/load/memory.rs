@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::ptd::{MissingData, external_key};
 use edgepack_format::pte::{AllocationDetails, SubsegmentOffsets};
 use edgepack_format::row::Scalars;
 use edgepack_format::scalar::ScalarType;
@@ -161,19 +162,11 @@ impl<'a> Places<'a> {
         dim_order: &[u8],
     ) -> Result<(Option<Region>, bool), LoadError> {
         let fail = |code, message: String| LoadError::value(place.index, code, message);
-        if source.data.is_empty() {
-            let message = format!("its data are external under the key {name}, and no data file was given");
-            return Err(fail(ErrorCode::InvalidState, message));
-        }
         let Some(layout) = source.data.layout(name)? else {
             if source.data.contains(name) {
                 return Err(fail(ErrorCode::InvalidExternalData, format!("the key {name} has no tensor layout")));
             }
-            let (count, other) = (source.data.len(), source.data.key(0).unwrap_or_default());
-            let keys = if count == 1 { "key" } else { "keys" };
-            let message =
-                format!("the key {name} is in no data file; those given have {count} {keys}, such as {other}");
-            return Err(fail(ErrorCode::NotFound, message));
+            return Err(missing_data(source)?);
         };
         let same = layout.scalar_type() == place.dtype
             && layout.dim_order() == dim_order
@@ -191,7 +184,7 @@ impl<'a> Places<'a> {
             Some(bytes) => bytes.clone(),
             None => {
                 let Some(bytes) = source.data.data(name)? else {
-                    return Err(fail(ErrorCode::NotFound, format!("the key {name} is in no data file")));
+                    return Err(missing_data(source)?);
                 };
                 self.external.insert(name.to_owned(), bytes.clone());
                 bytes
@@ -275,6 +268,22 @@ impl<'a> Places<'a> {
             fail(ErrorCode::InvalidArgument, message)
         })
     }
+}
+
+/// Everything that the method looks up in data files and that is not there.
+#[cold]
+fn missing_data(source: &Source<'_>) -> Result<LoadError, LoadError> {
+    let mut missing = MissingData::default();
+    for table in source.plan.values.iter().flat_map(|values| values.tables().iter()) {
+        if let Some(key) = external_key(&table?)? {
+            missing.wants(&key, source.data.contains(&key));
+        }
+    }
+    let (code, other) = match source.data.key(0) {
+        Some(other) => (ErrorCode::NotFound, Some(other)),
+        None => (ErrorCode::InvalidState, None),
+    };
+    Ok(LoadError::method(code, missing.described(other.as_deref())))
 }
 
 fn out_of_table(place: &Place, len: usize) -> LoadError {

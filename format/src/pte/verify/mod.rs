@@ -22,7 +22,7 @@ use super::program::FileExtent;
 use super::{ExecutionPlan, Program, ProgramRef};
 use crate::check::{Checker, Path, StructureRules};
 use crate::finding::Findings;
-use crate::header::ProgramHeader;
+use crate::header::announced;
 use crate::limits::Limits;
 use crate::room;
 use crate::rules::pte as rule;
@@ -90,7 +90,7 @@ fn findings(head: &[u8], extent: FileExtent, limits: &Limits, quick: bool) -> Fi
             Err(error) => out.unreadable(&Path::ROOT, error),
         }
     }
-    out.findings.announce(extent.len, ProgramHeader::read(head).ok().map(|header| header.announced()));
+    out.findings.announce(extent.len, announced(head));
     out.findings
 }
 
