@@ -13,6 +13,8 @@ name of an error:
     delegate PATH    the same, with the parts that XNNPACK takes given to it
     keep FILE    writes the last file that `delegate` made
     cases PATH    takes the inputs of a first run from `cases.safetensors` beside an archive, or from its own name
+    growth NAME    bytes that this process has resident at most for loading a program from its file and running it, besides
+        what it has before; the first request of a process
     fresh NAME    loads a program anew and runs it once on those inputs, as later `run`s do
     apart FOLDER    difference between the outputs of FOLDER/ours and FOLDER/theirs over the largest, times 1e9
     forget-peak, peak    most memory this process had resident since it was told to forget, in bytes
@@ -61,8 +63,7 @@ def load(name):
     return took, method
 
 
-def inputs_of(method):
-    metadata = method.metadata
+def inputs_of(metadata):
     tensors = (metadata.input_tensor_meta(index) for index in range(metadata.num_inputs()))
     torch.manual_seed(0)
     return [input_of(tensor) for tensor in tensors]
@@ -78,7 +79,7 @@ def input_of(tensor):
 def run(name):
     if name not in methods:
         method = load(name)[1]
-        methods[name] = (method, inputs_of(method))
+        methods[name] = (method, inputs_of(method.metadata))
     method, inputs = methods[name]
     start = time.perf_counter_ns()
     method.execute(inputs)
@@ -193,9 +194,25 @@ def forget_peak(_):
     return 0
 
 
-def peak(_):
+def status(name):
     with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith(name))
+
+
+def peak(_):
+    return status("VmHWM:")
+
+
+def growth(name):
+    path = os.path.join(FOLDER, f"{name}.pte")
+    inputs = inputs_of(runtime.load_program(path).metadata("forward"))
+    forget_peak(name)
+    before = status("VmRSS:")
+    program = runtime.load_program(path)
+    method = program.load_method("forward")
+    for _ in range(21):
+        method.execute(inputs)
+    return peak(name) - before
 
 
 REQUESTS = {
@@ -212,6 +229,7 @@ REQUESTS = {
     "arenas": arenas,
     "forget-peak": forget_peak,
     "peak": peak,
+    "growth": growth,
 }
 # Nothing but answers goes to the output, whatever libraries print.
 answers, sys.stdout = sys.stdout, sys.stderr

@@ -7,6 +7,7 @@ mod idle;
 mod live;
 mod programs;
 mod readers;
+mod resident;
 mod sections;
 mod writers;
 

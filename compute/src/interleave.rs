@@ -2,8 +2,10 @@
 //!
 //! Invariant: groups are aligned to their size, and what is past the last channel and the last byte of a row is 0.
 
+use crate::simd::Loop;
 use crate::simd::dot::{CHANNELS, Group};
-use crate::simd::{Loop, run_wide};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, LANES, WithFloats};
 use crate::threads::Cost;
 use crate::zeroed::Zeroed;
 
@@ -31,35 +33,43 @@ pub(crate) struct Tile<'a, F> {
     pub convert: F,
 }
 
-impl<F: Fn(u32) -> u32> Loop for Tile<'_, F> {
+/// As many units of each row at a time as a line of the cache has, and a vector: a square of units is turned at once, as
+/// floats, of which nothing but their bits matters.
+impl<F: Fn(u32) -> u32> WithFloats for Tile<'_, F> {
+    type Output = ();
+
     #[inline(always)]
-    fn run(self) {
+    fn run<V: Floats>(self, floats: V) {
         let Tile { rows, row, to, distance, convert } = self;
-        // As many units of each row at a time as a line of the cache has.
-        const UNITS: usize = 16;
-        for start in (0..row).step_by(UNITS * UNIT) {
-            let mut units = [[0u32; UNITS]; CHANNELS];
+        for start in (0..row).step_by(LANES * UNIT) {
+            let mut units = [[convert(0).to_le(); LANES]; CHANNELS];
             for (units, row) in units.iter_mut().zip(rows.chunks_exact(row)) {
-                match row[start..].first_chunk::<{ UNITS * UNIT }>() {
+                match row[start..].first_chunk::<{ LANES * UNIT }>() {
                     Some(bytes) => {
                         let bytes = bytes.as_chunks::<UNIT>().0;
-                        units.iter_mut().zip(bytes).for_each(|(unit, bytes)| *unit = u32::from_le_bytes(*bytes));
+                        units
+                            .iter_mut()
+                            .zip(bytes)
+                            .for_each(|(unit, bytes)| *unit = convert(u32::from_le_bytes(*bytes)).to_le());
                     }
                     None => {
                         for (unit, bytes) in units.iter_mut().zip(row[start..].chunks(UNIT)) {
                             let mut all = [0; UNIT];
                             all[..bytes.len()].copy_from_slice(bytes);
-                            *unit = u32::from_le_bytes(all);
+                            *unit = convert(u32::from_le_bytes(all)).to_le();
                         }
                     }
                 }
             }
-            let count = UNITS.min((row - start).div_ceil(UNIT));
+            let mut square = [floats.splat(0.0); LANES];
+            for (row, units) in square.iter_mut().zip(&units) {
+                *row = floats.load(bytemuck::cast_ref(units));
+            }
+            let square = floats.transposed(square);
+            let count = LANES.min((row - start).div_ceil(UNIT));
             let groups = to[start / UNIT * distance..].iter_mut().step_by(distance).take(count);
-            for (index, group) in groups.enumerate() {
-                for (to, units) in group.0.as_chunks_mut::<UNIT>().0.iter_mut().zip(&units) {
-                    *to = convert(units[index]).to_le_bytes();
-                }
+            for (group, units) in groups.zip(&square) {
+                floats.store(*units, bytemuck::cast_mut(&mut group.0));
             }
         }
     }
@@ -68,7 +78,7 @@ impl<F: Fn(u32) -> u32> Loop for Tile<'_, F> {
 /// Interleaves one tile.
 pub(crate) fn interleave(tile: Tile<'_, impl Fn(u32) -> u32>) {
     if tile.row > 0 {
-        run_wide(tile);
+        FloatPath::best().run(tile);
     }
 }
 

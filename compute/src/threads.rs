@@ -19,6 +19,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 use pieces::sealed::{Cut, Pieces as _};
 pub use pieces::{Columns, Pieces, Read, Write, WriteAll, WriteColumns};
@@ -36,9 +37,13 @@ use pool::{Pool, Shared};
 pub struct Threads(Option<Arc<Pool>>);
 
 impl Threads {
-    /// Starts this many threads; 0 is as many as the machine has. Where the platform has no threads, as
-    /// `wasm32-unknown-unknown`, the caller's is the only one.
+    /// Starts this many threads; 0 is as many as the machine has. One is the caller's: none is started. So it is where the
+    /// platform has no threads, as `wasm32-unknown-unknown`.
     pub fn new(count: usize) -> Result<Threads, StartError> {
+        let count = if count == 0 { thread::available_parallelism().map_or(1, usize::from) } else { count };
+        if count == 1 {
+            return Ok(Threads(None));
+        }
         match Pool::start(count) {
             Ok(pool) => Ok(Threads(Some(Arc::new(pool)))),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(Threads(None)),
@@ -52,9 +57,12 @@ impl Threads {
     }
 
     /// Runs `work` on one of the threads; loops inside it are split among all of them. While they run work of another
-    /// caller, the calling thread does this by itself. Panics of `work` reach the caller.
+    /// caller, or where there is one thread, the calling thread does this by itself. Panics of `work` reach the caller.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let Some(shared) = self.shared().filter(|shared| !shared.is_here()) else { return work() };
+        let Some(shared) = self.shared() else { return pool::alone(work) };
+        if shared.is_here() {
+            return work();
+        }
         shared.hand_over(1, work).unwrap_or_else(pool::alone)
     }
 

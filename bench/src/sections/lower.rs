@@ -16,6 +16,7 @@ use edgepack_loader::Program;
 use super::planned;
 use super::reference::Reference;
 use crate::clock::{Figure, Race, timed};
+use crate::resident;
 
 /// Time that one model may take, beyond the rounds that every race has.
 const BUDGET: Duration = Duration::from_secs(2);
@@ -47,7 +48,7 @@ fn measure(reference: &RefCell<Reference>, path: &Path) -> Result<String, String
     let bytes = lowered(path).map_err(|error| format!("edgepack: {error}"))?;
     let arenas = arenas(bytes)?;
     let their_arenas = ask("arenas")?;
-    forget_peak().map_err(|error| error.to_string())?;
+    resident::forget_peak().map_err(|error| error.to_string())?;
     ask("forget-peak")?;
 
     let mut race = Race::new("");
@@ -63,7 +64,7 @@ fn measure(reference: &RefCell<Reference>, path: &Path) -> Result<String, String
         theirs.best,
         theirs.median / ours.median,
         theirs.best / ours.best,
-        peak().ok_or("this system tells no peak")? >> 20,
+        resident::peak().ok_or("this system tells no peak")? >> 20,
         ask("peak")? >> 20,
     ))
 }
@@ -87,17 +88,6 @@ pub fn archives() -> BTreeMap<String, PathBuf> {
     let models = folders.filter_map(|folder| std::fs::read_dir(folder.join("pt2")).ok()).flatten().flatten();
     let named = models.map(|model| (model.file_name().to_string_lossy().into_owned(), model.path().join("model.pt2")));
     named.filter(|(_, path)| path.is_file()).collect()
-}
-
-/// Most memory that this process had resident since [`forget_peak`], in bytes.
-fn peak() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
-}
-
-fn forget_peak() -> std::io::Result<()> {
-    std::fs::write("/proc/self/clear_refs", "5")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use edgepack_kernels::registry;
 use edgepack_loader::{Error, MappedFile, OpenOptions, Program};
 
 use super::{Inputs, run_once};
-use crate::{live, programs};
+use crate::{live, programs, resident};
 
 /// The argument that makes this binary measure one model: a path and how to open it follow.
 pub const CHILD: &str = "--memory-of";
@@ -51,7 +51,11 @@ fn child(path: &Path, how: &str) -> std::io::Result<String> {
 
 /// Measures one model in this process and prints its row.
 pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let [path, how] = arguments else { return Err("a path, and `read` or `mapped`".into()) };
+    let [path, how] = arguments else { return Err("a path, and `read`, `mapped` or `resident`".into()) };
+    if how == "resident" {
+        println!("{}", growth(path)?);
+        return Ok(());
+    }
     live::count();
     let kernels = registry();
     let inputs = Inputs::of(&Program::open(path)?);
@@ -79,6 +83,28 @@ pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         resident(path).map_or("–".to_owned(), |bytes| (bytes >> 10).to_string())
     );
     Ok(())
+}
+
+/// Bytes that the process of a model has resident at most for loading it from a mapped file, with all backends, and running
+/// it, besides what it has before.
+pub fn resident_of(path: &Path) -> Result<u64, String> {
+    let answer = child(path, "resident").map_err(|error| error.to_string())?;
+    answer.parse().map_err(|_| answer)
+}
+
+/// [`resident_of`], in this process.
+fn growth(path: &str) -> Result<u64, Box<dyn std::error::Error>> {
+    let kernels = registry();
+    let inputs = Inputs::of(&Program::open(path)?);
+    let views = inputs.views();
+    resident::forget_peak()?;
+    let before = resident::now().ok_or("this system does not tell")?;
+    let options = Options { threads: Some(1), backends: edgepack::backends(), ..Options::default() };
+    let mut method = open(path, true)?.method("forward")?.load(&kernels, &options)?;
+    for _ in 0..=STEADY {
+        run_once(&mut method, &views);
+    }
+    Ok(resident::peak().ok_or("this system does not tell")?.saturating_sub(before))
 }
 
 fn open(path: &str, mapped: bool) -> Result<Program, Error> {

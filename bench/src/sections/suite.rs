@@ -13,7 +13,7 @@ use edgepack_kernels::registry;
 use edgepack_loader::Program;
 
 use super::reference::Reference;
-use super::{Inputs, run_once};
+use super::{Inputs, memory, run_once};
 use crate::clock::{Figure, Race, timed};
 use crate::programs;
 
@@ -31,6 +31,8 @@ struct Row {
     threads: usize,
     run: [f64; 2],
     load: [f64; 2],
+    /// Bytes, on one thread.
+    memory: Option<[f64; 2]>,
 }
 
 pub fn run() {
@@ -48,7 +50,14 @@ pub fn run() {
                     continue;
                 }
                 match measure(&reference, &file, &peer, threads) {
-                    Ok(Some([run, load])) => rows.push(Row { model: name.clone(), form, threads, run, load }),
+                    Ok(Some([run, load])) => {
+                        let memory = (threads == 1).then(|| memory(&file, &peer)).transpose();
+                        let memory = memory.unwrap_or_else(|reason| {
+                            println!("memory of {file}: {reason}");
+                            None
+                        });
+                        rows.push(Row { model: name.clone(), form, threads, run, load, memory });
+                    }
                     Ok(None) => {}
                     Err(reason) => println!("{file}, {threads} threads: {reason}"),
                 }
@@ -90,6 +99,14 @@ fn measure(
     Ok(Some([runs, bests(race.run(BUDGET))]))
 }
 
+/// Memory of one program, and of `peer` with the reference, each in a process of its own.
+fn memory(file: &str, peer: &str) -> Result<[f64; 2], String> {
+    let path = programs::models_dir().ok_or("EDGEPACK_BENCH_MODELS names no folder")?.join(file).with_extension("pte");
+    let ours = memory::resident_of(&path)?;
+    let theirs = Reference::start(1)?.answer(&format!("growth {peer}"))?;
+    Ok([ours, theirs].map(|bytes| bytes as f64))
+}
+
 fn bests(figures: Vec<Figure>) -> [f64; 2] {
     [0, 1].map(|lane| figures.get(lane).map_or(f64::NAN, |figure| figure.best))
 }
@@ -97,24 +114,30 @@ fn bests(figures: Vec<Figure>) -> [f64; 2] {
 fn print(rows: &mut [Row]) {
     rows.sort_by(|a, b| (&a.model, a.form).cmp(&(&b.model, b.form)).then(a.threads.cmp(&b.threads)));
     println!("\nModels beside the reference's XNNPACK: best of many, in ms; a ratio below 1 is faster\n");
-    println!("| model | form | threads | run | reference | ratio | load | reference | ratio |");
-    println!("| --- | --- | --: | --: | --: | --: | --: | --: | --: |");
-    for Row { model, form, threads, run, load } in &*rows {
-        let columns =
-            [run, load].map(|[ours, theirs]| format!("{:.3} | {:.3} | {:.2}", ours / 1e6, theirs / 1e6, ours / theirs));
-        println!("| {model} | {form} | {threads} | {} |", columns.join(" | "));
+    println!(
+        "| model | form | threads | run | reference | ratio | load | reference | ratio | MiB | reference | ratio |"
+    );
+    println!("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+    for Row { model, form, threads, run, load, memory } in &*rows {
+        let pair = |[ours, theirs]: [f64; 2], unit: f64| {
+            format!("{:.3} | {:.3} | {:.2}", ours / unit, theirs / unit, ours / theirs)
+        };
+        let memory = memory.map_or(" | | ".to_owned(), |memory| pair(memory, f64::from(1 << 20)));
+        println!("| {model} | {form} | {threads} | {} | {} | {memory} |", pair(*run, 1e6), pair(*load, 1e6));
     }
-    println!("\n| geometric mean of ratios | threads | models | run | load |");
-    println!("| --- | --: | --: | --: | --: |");
+    println!("\n| geometric mean of ratios | threads | models | run | load | memory |");
+    println!("| --- | --: | --: | --: | --: | --: |");
     for (form, ..) in FORMS {
         for threads in [1, 2] {
             let of: Vec<&Row> = rows.iter().filter(|row| row.form == form && row.threads == threads).collect();
-            let mean = |pair: fn(&Row) -> [f64; 2]| {
-                let logs: f64 = of.iter().map(|row| pair(row)).map(|[ours, theirs]| (ours / theirs).ln()).sum();
-                (logs / of.len() as f64).exp()
+            let mean = |pair: fn(&Row) -> Option<[f64; 2]>| {
+                let logs: Vec<f64> =
+                    of.iter().filter_map(|row| pair(row)).map(|[ours, theirs]| (ours / theirs).ln()).collect();
+                (logs.iter().sum::<f64>() / logs.len() as f64).exp()
             };
-            let (run, load) = (mean(|row| row.run), mean(|row| row.load));
-            println!("| {form} | {threads} | {} | {run:.2} | {load:.2} |", of.len());
+            let (run, load) = (mean(|row| Some(row.run)), mean(|row| Some(row.load)));
+            let memory = if threads == 1 { format!("{:.2}", mean(|row| row.memory)) } else { String::new() };
+            println!("| {form} | {threads} | {} | {run:.2} | {load:.2} | {memory} |", of.len());
         }
     }
 }

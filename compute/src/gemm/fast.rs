@@ -60,6 +60,11 @@ impl Gemm<f32> for Fast {
             single::times_rows(out, lhs, mat, terms);
         } else if lhs.rows <= single::MOST_ROWS && lhs.col_stride == 1 && mat.row_stride == 1 {
             single::times_columns(out, lhs, mat, terms);
+        } else if lhs.rows <= single::MOST_ROWS
+            && mat.col_stride == 1
+            && mat.rows * mat.cols * size_of::<f32>() <= CACHE
+        {
+            single::few_times_rows(out, lhs, mat, terms);
         } else {
             multiply_blocks(out, lhs, &mat, terms);
         }

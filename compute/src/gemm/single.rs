@@ -92,10 +92,88 @@ fn add_rows<F: Floats, const ROWS: usize>(floats: F, rows: [&[f32]; ROWS], facto
     }
 }
 
-/// The most rows that are multiplied with dense columns as they are stored.
+/// The most rows that are multiplied with a matrix as it is stored.
 pub(super) const MOST_ROWS: usize = 4;
 /// Columns that are read at once.
 const COLUMNS: usize = 4;
+/// Vectors of a row whose sums stay in registers.
+const VECTORS: usize = 4;
+
+/// Rows, up to [`MOST_ROWS`], times a matrix with dense rows, on this thread: the sums of neighbouring columns stay in
+/// registers. A column is summed as that of [`times_rows`].
+pub(super) fn few_times_rows(out: &mut [f32], lhs: Mat<'_, f32>, rhs: Mat<'_, f32>, terms: Terms<'_, f32>) {
+    FloatPath::best().run(FewRows { lhs, rhs, terms, out });
+}
+
+/// Some rows times a matrix with dense rows.
+struct FewRows<'a, 'o> {
+    lhs: Mat<'a, f32>,
+    rhs: Mat<'a, f32>,
+    terms: Terms<'a, f32>,
+    out: &'o mut [f32],
+}
+
+impl WithFloats for FewRows<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(mut self, floats: F) {
+        match (self.lhs.rows, F::TILES) {
+            (2, VECTORS) => self.rows::<F, 2, VECTORS>(floats),
+            (3, VECTORS) => self.rows::<F, 3, VECTORS>(floats),
+            (4, VECTORS) => self.rows::<F, 4, VECTORS>(floats),
+            (2, _) => self.rows::<F, 2, 1>(floats),
+            (3, _) => self.rows::<F, 3, 1>(floats),
+            (4, _) => self.rows::<F, 4, 1>(floats),
+            (rows, _) => (0..rows).for_each(|row| {
+                let out = &mut self.out[row * self.rhs.cols..][..self.rhs.cols];
+                let row = FewRows { lhs: self.lhs.rows(row, 1), rhs: self.rhs, terms: self.terms.of_rows(row, 1), out };
+                { row }.rows::<F, 1, 1>(floats);
+            }),
+        }
+    }
+}
+
+impl FewRows<'_, '_> {
+    /// All columns of `ROWS` rows, so many vectors of them at a time.
+    #[inline(always)]
+    fn rows<F: Floats, const ROWS: usize, const TILES: usize>(&mut self, floats: F) {
+        let FewRows { lhs, rhs, terms: Terms { alpha, beta, bias }, .. } = *self;
+        let columns = rhs.cols;
+        for first in (0..columns).step_by(TILES * LANES) {
+            let width = (TILES * LANES).min(columns - first);
+            let mut sums = [[floats.splat(0.0); TILES]; ROWS];
+            for (row, sums) in sums.iter_mut().enumerate() {
+                if beta != 0.0 {
+                    let old = load::<F, TILES>(floats, &self.out[row * columns + first..][..width]);
+                    for (sum, old) in sums.iter_mut().zip(old) {
+                        *sum = floats.fma(floats.splat(beta), old, *sum);
+                    }
+                }
+                let bias = match bias {
+                    Bias::None => continue,
+                    Bias::Row(bias) => load::<F, TILES>(floats, &bias[first..][..width]),
+                    Bias::Column(bias) => [floats.splat(bias[row]); TILES],
+                };
+                for (sum, bias) in sums.iter_mut().zip(bias) {
+                    *sum = floats.fma(floats.splat(1.0), bias, *sum);
+                }
+            }
+            for k in 0..rhs.rows {
+                let weights = load::<F, TILES>(floats, &rhs.data[k * rhs.row_stride + first..][..width]);
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let factor = floats.splat(alpha * lhs.data[row * lhs.row_stride + k * lhs.col_stride]);
+                    for (sum, weights) in sums.iter_mut().zip(weights) {
+                        *sum = floats.fma(factor, weights, *sum);
+                    }
+                }
+            }
+            for (row, sums) in sums.iter().enumerate() {
+                store::<F, TILES>(floats, *sums, &mut self.out[row * columns + first..][..width]);
+            }
+        }
+    }
+}
 
 /// Dense rows, up to [`MOST_ROWS`], times a matrix with dense columns: dot products.
 pub(super) fn times_columns(out: &mut [f32], lhs: Mat<'_, f32>, rhs: Mat<'_, f32>, terms: Terms<'_, f32>) {

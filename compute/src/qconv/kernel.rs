@@ -62,6 +62,7 @@ impl Shape {
 
 /// Pixels next to each other, gathered together.
 struct Gathered<'g, I> {
+    /// Room for their inputs; none where they are read from the image.
     inputs: &'g mut [[I; 4]],
     shape: Shape,
     pixels: [Pixel; PIXELS],
@@ -82,6 +83,10 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
 
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
+        if self.patches.seen::<B>(self.patches.pixel(self.pixels.start), 0).is_some() {
+            let shape = Shape { pixels: PIXELS, row: 0, part: self.packed.inner };
+            return self.run_with(bytes, shape, &mut []);
+        }
         let small = Shape::of::<B>(self.packed.inner, SMALL);
         if small.pixels == PIXELS && small.part == self.packed.inner {
             let mut lines = Lines([[0; 64]; SMALL]);
@@ -115,7 +120,7 @@ impl<E: Epilogue> Piece<'_, E> {
     /// Computes all tiles of a group of channels.
     #[inline(always)]
     fn group<B: Bytes>(&mut self, bytes: B, group: usize, gathered: &mut Gathered<'_, B::Input>) {
-        if gathered.shape.part == self.packed.inner {
+        if gathered.shape.part == self.packed.inner && !gathered.inputs.is_empty() {
             self.gather(bytes, group, 0..gathered.count, [0, self.packed.inner], gathered);
         }
         let mut tile = self.tiles.start;
@@ -197,8 +202,11 @@ impl<E: Epilogue> Piece<'_, E> {
             }
             let fours = len.div_ceil(4);
             let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
-            for (index, to) in rows.iter_mut().enumerate() {
-                *to = &gathered.inputs[(first + index) * row..][..fours];
+            for (index, to) in (first..).zip(&mut rows) {
+                *to = match self.patches.seen::<B>(gathered.pixels[index.min(PIXELS - 1)], at.group) {
+                    Some(inputs) => inputs,
+                    None => &gathered.inputs[index * row..][..fours],
+                };
             }
             let panel = panel[start / 4 * C..].as_chunks::<C>().0;
             bytes.accumulate(&mut sums, rows, &panel[..fours]);

@@ -63,6 +63,23 @@ impl<'a> Patches<'a> {
         }
     }
 
+    /// The inputs of a patch where memory has them as products take them; then that of no pixel has to be gathered.
+    #[inline(always)]
+    pub fn seen<B: Bytes>(&self, pixel: Pixel, group: usize) -> Option<&'a [[B::Input; 4]]> {
+        if !self.is_pointwise || !self.inputs.is_multiple_of(4) {
+            return None;
+        }
+        B::as_inputs(&self.images[self.only_tap(pixel) + group * self.inputs..][..self.inputs])
+    }
+
+    /// The first input of the only tap.
+    #[inline(always)]
+    fn only_tap(&self, pixel: Pixel) -> usize {
+        let ([h, w, c], stride) = (self.sizes, self.windows.stride);
+        let line = pixel.image * h + pixel.y * stride[0];
+        (line * w + pixel.x * stride[1]) * c
+    }
+
     /// Gathers `len` inputs of a patch from `start` on, behind which there is room for [`SLACK`] more; padding is `zero`.
     #[inline(always)]
     pub fn gather<B: Bytes>(
@@ -76,8 +93,7 @@ impl<'a> Patches<'a> {
     ) {
         let ([h, w, c], windows) = (self.sizes, &self.windows);
         if self.is_pointwise {
-            let line = pixel.image * h + pixel.y * windows.stride[0];
-            let from = (line * w + pixel.x * windows.stride[1]) * c + group * self.inputs + start;
+            let from = self.only_tap(pixel) + group * self.inputs + start;
             return copy(bytes, &self.images[from..], to, len);
         }
         let padding = B::input(zero);

@@ -26,6 +26,21 @@ macro_rules! columns_of_taps {
     };
 }
 
+/// Defines inputs that are the bytes of images.
+macro_rules! bytes_as_they_are {
+    () => {
+        #[inline(always)]
+        fn input(byte: i8) -> i8 {
+            byte
+        }
+
+        #[inline(always)]
+        fn as_inputs(bytes: &[i8]) -> Option<&[[i8; 4]]> {
+            Some(bytes.as_chunks().0)
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod path;
@@ -54,6 +69,8 @@ pub(crate) trait Bytes: Copy {
     type Weights: Copy;
     /// An input as products take it.
     type Input: Pod;
+    /// What turns inputs into the numbers that are multiplied, in registers.
+    type Mask: Copy;
     /// Bytes of four taps of neighbouring channels.
     type Column<'a>: Copy;
 
@@ -66,8 +83,13 @@ pub(crate) trait Bytes: Copy {
     fn apart<W: WithBytes>(self, with: W) -> W::Output {
         with.run(self)
     }
-    /// An input: where inputs are multiplied as numbers from 0 on, each is 128 more than its value.
+    /// An input as memory has it.
     fn input(byte: i8) -> Self::Input;
+    /// Bytes of an image in groups of four, if they are what products take.
+    #[inline(always)]
+    fn as_inputs(_bytes: &[i8]) -> Option<&[[Self::Input; 4]]> {
+        None
+    }
     /// Inputs of neighbours.
     #[inline(always)]
     fn inputs(self, bytes: &Lanes<i8>, to: &mut Lanes<Self::Input>) {
@@ -79,8 +101,11 @@ pub(crate) trait Bytes: Copy {
     fn zero(self) -> Self::Sums;
     /// Weights of a tile.
     fn weights(self, group: &Group) -> Self::Weights;
-    /// Adds the products of four inputs with the weights of each channel, wrapping.
-    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [Self::Input; 4]) -> Self::Sums;
+    /// The mask of a loop.
+    fn mask(self) -> Self::Mask;
+    /// Adds the products of four inputs with the weights of each channel, wrapping. Where inputs are multiplied as numbers
+    /// from 0 on, each is 128 more than its value.
+    fn add(self, mask: Self::Mask, sums: Self::Sums, weights: Self::Weights, inputs: [Self::Input; 4]) -> Self::Sums;
     /// Sum of each channel of a tile, in order.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
 
@@ -182,7 +207,7 @@ fn add_products<B: Bytes, const C: usize, const R: usize>(
     for row in &mut rows {
         *row = &row[..panel.len()];
     }
-    let mut all = *sums;
+    let (mask, mut all) = (bytes.mask(), *sums);
     for (index, groups) in panel.iter().enumerate() {
         let mut weights = [bytes.weights(&groups[0]); C];
         for (weights, group) in weights.iter_mut().zip(groups) {
@@ -190,7 +215,7 @@ fn add_products<B: Bytes, const C: usize, const R: usize>(
         }
         for (sums, row) in all.iter_mut().zip(rows) {
             for (sums, weights) in sums.iter_mut().zip(&weights) {
-                *sums = bytes.add(*sums, *weights, row[index]);
+                *sums = bytes.add(mask, *sums, *weights, row[index]);
             }
         }
     }
@@ -318,15 +343,12 @@ impl Bytes for Plain {
     type Sums = [i32; CHANNELS];
     type Weights = [[i8; 4]; CHANNELS];
     type Input = i8;
+    type Mask = ();
     columns_of_taps!();
+    bytes_as_they_are!();
 
     const TILES: usize = 1;
     const ROWS: usize = 1;
-
-    #[inline(always)]
-    fn input(byte: i8) -> i8 {
-        byte
-    }
 
     #[inline(always)]
     fn zero(self) -> Self::Sums {
@@ -339,7 +361,10 @@ impl Bytes for Plain {
     }
 
     #[inline(always)]
-    fn add(self, mut sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
+    fn mask(self) {}
+
+    #[inline(always)]
+    fn add(self, (): (), mut sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
         for (sum, weights) in sums.iter_mut().zip(weights) {
             for (weight, input) in weights.into_iter().zip(inputs) {
                 *sum = sum.wrapping_add(i32::from(weight).wrapping_mul(i32::from(input)));

@@ -41,9 +41,8 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Starts this many workers; 0 is as many as the machine has threads.
+    /// Starts this many workers.
     pub(super) fn start(count: usize) -> io::Result<Pool> {
-        let count = if count == 0 { thread::available_parallelism().map_or(1, usize::from) } else { count };
         // Dropped where one does not start, it ends those that did.
         let mut pool = Pool { shared: Arc::new(Shared::new(count)), handles: Vec::new() };
         for index in 0..count {

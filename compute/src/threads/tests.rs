@@ -287,10 +287,19 @@ fn pools_may_call_each_other_in_a_ring() {
 }
 
 #[test]
+fn one_thread_is_the_callers() {
+    let here = thread::current().id();
+    let one = pool(1);
+    assert_eq!((one.count(), one.run(current)), (1, 1));
+    one.run(|| for_each(true, Read(&[0u8; 30], 1), |_, _| assert_eq!(thread::current().id(), here)));
+    pool(2).run(|| assert_eq!(one.run(current), 1, "inside of other threads too"));
+}
+
+#[test]
 fn pools_end_at_any_time() {
     // At once, after work with workers still awake, and with workers parked; each drop waits for its threads.
     for round in 0..rounds(60) {
-        let pool = pool(round % 5 + 1);
+        let pool = pool(round % 4 + 2);
         let shared = Arc::downgrade(&pool.0.as_ref().unwrap().shared);
         if round % 3 > 0 {
             pool.clone().run(|| check_rows(round + 1));

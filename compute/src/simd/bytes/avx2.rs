@@ -26,6 +26,7 @@ impl Bytes for Avx2 {
     type Sums = [__m256i; 2];
     type Weights = [__m256i; 4];
     type Input = i16;
+    type Mask = ();
     columns_of_taps!();
 
     const TILES: usize = 1;
@@ -66,7 +67,10 @@ impl Bytes for Avx2 {
     }
 
     #[inline(always)]
-    fn add(self, sums: Self::Sums, [a, b, c, d]: Self::Weights, inputs: [i16; 4]) -> Self::Sums {
+    fn mask(self) {}
+
+    #[inline(always)]
+    fn add(self, (): (), sums: Self::Sums, [a, b, c, d]: Self::Weights, inputs: [i16; 4]) -> Self::Sums {
         let [first, second] = bytemuck::cast::<[i16; 4], [[i16; 2]; 2]>(inputs);
         self.add_pair(self.add_pair(sums, [a, b], first), [c, d], second)
     }

@@ -25,12 +25,6 @@ token!(
     "avx2" "fma" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
 );
 
-/// A byte with 128 added.
-#[inline(always)]
-fn flipped(byte: i8) -> u8 {
-    byte as u8 ^ 0x80
-}
-
 /// The halves of a group.
 #[inline(always)]
 fn halves(group: &Group) -> &[[u8; 32]] {
@@ -40,8 +34,10 @@ fn halves(group: &Group) -> &[[u8; 32]] {
 impl Bytes for AvxVnni {
     type Sums = [__m256i; 2];
     type Weights = [__m256i; 2];
-    type Input = u8;
+    type Input = i8;
+    type Mask = __m256i;
     columns_of_taps!();
+    bytes_as_they_are!();
 
     const TILES: usize = 1;
     const ROWS: usize = 6;
@@ -49,11 +45,6 @@ impl Bytes for AvxVnni {
     #[inline(always)]
     fn apart<W: WithBytes>(self, with: W) -> W::Output {
         self.run(with)
-    }
-
-    #[inline(always)]
-    fn input(byte: i8) -> u8 {
-        flipped(byte)
     }
 
     #[inline(always)]
@@ -69,11 +60,19 @@ impl Bytes for AvxVnni {
         unsafe { [_mm256_loadu_si256(halves[0].as_ptr().cast()), _mm256_loadu_si256(halves[1].as_ptr().cast())] }
     }
 
+    /// Nothing is known about it: where it is, vectors of four times the same bytes are one instruction that loads and flips
+    /// them, otherwise two.
     #[inline(always)]
-    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+    fn mask(self) -> __m256i {
+        // SAFETY: the token exists.
+        black_box(unsafe { _mm256_set1_epi8(-128) })
+    }
+
+    #[inline(always)]
+    fn add(self, mask: __m256i, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
         // SAFETY: the token exists.
         unsafe {
-            let inputs = _mm256_set1_epi32(i32::from_ne_bytes(inputs));
+            let inputs = _mm256_xor_si256(_mm256_set1_epi32(bytemuck::cast(inputs)), mask);
             [_mm256_dpbusd_avx_epi32(sums[0], inputs, weights[0]), _mm256_dpbusd_avx_epi32(sums[1], inputs, weights[1])]
         }
     }
@@ -82,7 +81,7 @@ impl Bytes for AvxVnni {
     fn accumulate<const C: usize, const R: usize>(
         self,
         sums: &mut [[Self::Sums; C]; R],
-        rows: [&[[u8; 4]]; R],
+        rows: [&[[i8; 4]]; R],
         panel: &[[Group; C]],
     ) {
         let accumulate: Accumulate<Self, C, R> = accumulate_avx;
@@ -100,8 +99,10 @@ impl Bytes for AvxVnni {
 impl Bytes for Avx512Vnni {
     type Sums = __m512i;
     type Weights = __m512i;
-    type Input = u8;
+    type Input = i8;
+    type Mask = __m512i;
     type Column<'a> = [__m512i; 4];
+    bytes_as_they_are!();
 
     const TILES: usize = 4;
     const ROWS: usize = 12;
@@ -109,11 +110,6 @@ impl Bytes for Avx512Vnni {
     #[inline(always)]
     fn apart<W: WithBytes>(self, with: W) -> W::Output {
         self.run(with)
-    }
-
-    #[inline(always)]
-    fn input(byte: i8) -> u8 {
-        flipped(byte)
     }
 
     #[inline(always)]
@@ -128,17 +124,27 @@ impl Bytes for Avx512Vnni {
         unsafe { _mm512_loadu_si512(group.0.as_ptr().cast()) }
     }
 
+    /// As that of the shorter vectors.
     #[inline(always)]
-    fn add(self, sums: Self::Sums, weights: Self::Weights, inputs: [u8; 4]) -> Self::Sums {
+    fn mask(self) -> __m512i {
         // SAFETY: the token exists.
-        unsafe { _mm512_dpbusd_epi32(sums, _mm512_set1_epi32(i32::from_ne_bytes(inputs)), weights) }
+        black_box(unsafe { _mm512_set1_epi8(-128) })
+    }
+
+    #[inline(always)]
+    fn add(self, mask: __m512i, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm512_xor_si512(_mm512_set1_epi32(bytemuck::cast(inputs)), mask);
+            _mm512_dpbusd_epi32(sums, inputs, weights)
+        }
     }
 
     #[inline(always)]
     fn accumulate<const C: usize, const R: usize>(
         self,
         sums: &mut [[Self::Sums; C]; R],
-        rows: [&[[u8; 4]]; R],
+        rows: [&[[i8; 4]]; R],
         panel: &[[Group; C]],
     ) {
         let accumulate: Accumulate<Self, C, R> = accumulate_avx512;
@@ -251,7 +257,7 @@ impl Bytes for Avx512Vnni {
 // Inlined into a large function, these would not keep their numbers in registers; calls are through pointers that nothing is
 // known about, so that they are not inlined.
 type Accumulate<B, const C: usize, const R: usize> =
-    unsafe fn(B, &mut [[<B as Bytes>::Sums; C]; R], [&[[u8; 4]]; R], &[[Group; C]]);
+    unsafe fn(B, &mut [[<B as Bytes>::Sums; C]; R], [&[[i8; 4]]; R], &[[Group; C]]);
 type Requantise<const C: usize, const R: usize> =
     unsafe fn(Avx512Vnni, &[[__m512i; C]; R], &TileScales<'_, C>) -> [[[i8; CHANNELS]; C]; R];
 type ScaleRows<const C: usize, const R: usize> =
@@ -263,7 +269,7 @@ type Depthwise = unsafe fn(Avx512Vnni, &DepthwiseLine<'_>, &DepthwiseScales, &mu
 fn accumulate_avx<const C: usize, const R: usize>(
     bytes: AvxVnni,
     sums: &mut [[[__m256i; 2]; C]; R],
-    rows: [&[[u8; 4]]; R],
+    rows: [&[[i8; 4]]; R],
     panel: &[[Group; C]],
 ) {
     add_products(bytes, sums, rows, panel);
@@ -274,7 +280,7 @@ fn accumulate_avx<const C: usize, const R: usize>(
 fn accumulate_avx512<const C: usize, const R: usize>(
     bytes: Avx512Vnni,
     sums: &mut [[__m512i; C]; R],
-    rows: [&[[u8; 4]]; R],
+    rows: [&[[i8; 4]]; R],
     panel: &[[Group; C]],
 ) {
     add_products(bytes, sums, rows, panel);
