@@ -2,19 +2,50 @@
 
 use std::path::{Path, PathBuf};
 
-use edgepack::edit::{Error, Opened, Package, Ready};
+use edgepack::edit::{Opened, Package, Ready};
 use edgepack_format::FileKind;
 
-use crate::file::File;
-use crate::file::name_of;
-use crate::formats;
+use crate::file::{File, empty, name_of, read_all, refused};
+use crate::formats::{self, wrong_kind};
 use crate::session::Session;
 use crate::status::Failure;
 
-/// Opens a file of the family to be taken apart.
-pub fn open(path: &Path, session: &mut Session) -> Result<Opened, Failure> {
-    let (file, _) = formats::open(path, session)?;
-    apart(file, session)
+/// Files that an edit takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Takes {
+    /// Programs.
+    Programs,
+    /// Data files of any generation.
+    DataFiles,
+    /// What has tensors by name.
+    Both,
+}
+
+impl Takes {
+    fn takes(self, kind: FileKind) -> bool {
+        match kind {
+            FileKind::Program => self != Takes::DataFiles,
+            FileKind::Data | FileKind::FlatData => self != Takes::Programs,
+            _ => false,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Takes::Programs => "a program",
+            Takes::DataFiles => "a data file",
+            Takes::Both => "a program or data file",
+        }
+    }
+}
+
+/// Opens a file to be taken apart, if it is what the edit takes.
+pub fn open(path: &Path, takes: Takes, session: &mut Session) -> Result<Opened, Failure> {
+    let (file, format) = formats::open(path, session)?;
+    match takes.takes(format.kind()) {
+        true => apart(file, session),
+        false => Err(wrong_kind(&file, takes.words())),
+    }
 }
 
 /// Takes a file that was opened, and recognised, apart.
@@ -23,22 +54,13 @@ pub fn apart(file: File, session: &Session) -> Result<Opened, Failure> {
 }
 
 /// Opens several.
-pub fn open_all(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Opened>, Failure> {
-    paths.iter().map(|path| open(path, session)).collect()
+pub fn open_all(paths: &[PathBuf], takes: Takes, session: &mut Session) -> Result<Vec<Opened>, Failure> {
+    paths.iter().map(|path| open(path, takes, session)).collect()
 }
 
 /// Returns the package in an opened file.
 pub fn package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
     opened.package().map_err(|error| Failure::from(error).about(&name_of(path)))
-}
-
-/// Returns the package in an opened data file.
-pub fn data_package<'a>(opened: &'a Opened, path: &Path) -> Result<Package<'a>, Failure> {
-    let package = package(opened, path)?;
-    match package.root.kind() {
-        FileKind::Data | FileKind::FlatData => Ok(package),
-        found => Err(Failure::from(Error::Kind { found, wanted: "a data file" }).about(&name_of(path))),
-    }
 }
 
 /// Writes a package that is valid to a file, or to standard output for `-`; its length.
@@ -66,8 +88,21 @@ fn stage_ready(ready: &Ready<'_>, path: &Path, session: &mut Session) -> Result<
     session.stage(path, |out| Ok(ready.write_to(out)?))
 }
 
-/// Reads a file of text.
-pub fn read_text(path: &Path, session: &mut Session) -> Result<String, Failure> {
-    let bytes = session.read_filled(path)?;
-    String::from_utf8(bytes).map_err(|_| Failure::findings(format!("{}: this is not text", name_of(path))))
+/// Reads a file of text, which is `wanted`.
+pub fn read_text(path: &Path, wanted: &str, session: &mut Session) -> Result<String, Failure> {
+    let file = session.open(path)?;
+    let bytes = read_all(&*file.source, &session.limits).map_err(|failure| failure.about(&file.name))?;
+    match String::from_utf8(bytes) {
+        Ok(text) if text.is_empty() => Err(empty(&file.name)),
+        Ok(text) if !text.contains('\0') => Ok(text),
+        _ => Err(not_text(&file, wanted)),
+    }
+}
+
+/// The failure of a file in the place of text, by its kind.
+pub fn not_text(file: &File, wanted: &str) -> Failure {
+    match file.head.kind {
+        FileKind::Unknown => refused(file),
+        _ => wrong_kind(file, wanted),
+    }
 }

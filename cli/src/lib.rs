@@ -142,6 +142,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
         Command::Man(args) => man::run(args, examples::command(), &mut session),
     };
     let outcome = outcome.or_else(|failure| session.fail(failure)).and_then(|status| {
+        session.reach(status);
         session.end_documents()?;
         session.out.flush()?;
         Ok(status)
@@ -152,7 +153,8 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, io: Io, payloads: Payl
             // What was written before still goes out; that may fail for the same reason.
             let _ = session.end_documents();
             let _ = session.out.flush();
-            complain(&failure, &mut session.err)
+            let reached = if failure.silent { session.reached() } else { Status::Fine };
+            complain(&failure, &mut session.err).max(reached)
         }
     }
 }

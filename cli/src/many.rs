@@ -75,7 +75,10 @@ impl Files {
                 Err(failure) => Err(failure),
             };
             match asked {
-                Ok(one) => status = status.max(one),
+                Ok(one) => {
+                    session.reach(one);
+                    status = status.max(one);
+                }
                 Err(failure) if failure.output => return Err(failure),
                 Err(failure) if file.below.is_some() && failure.status == Status::Usage => left_out.count += 1,
                 Err(failure) => {

@@ -55,6 +55,8 @@ pub struct Session {
     pub progress: Progress,
     /// Program that runs the code of packages.
     pub helper: Option<PathBuf>,
+    /// The highest status so far: that of the command if nobody reads its results to their end.
+    reached: Status,
     files: Option<MemoryFiles>,
     form: JsonForm,
     /// Documents of an array that were printed; `None` if there is no array.
@@ -136,6 +138,7 @@ impl Session {
             limits,
             payloads,
             outputs,
+            reached: Status::Fine,
             files,
             helper: None,
             command,
@@ -259,6 +262,14 @@ impl Session {
         Ok(())
     }
 
+    /// Refuses inputs of a command of which more than one is standard input, before any is read.
+    pub fn reads_stdin_once<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) -> Result<(), Failure> {
+        match paths.into_iter().filter(|path| file::is_stdin(path)).count() {
+            0 | 1 => Ok(()),
+            _ => Err(read_twice()),
+        }
+    }
+
     /// Reads a line from standard input, without its end; `None` at the end of the input.
     pub fn read_line(&mut self) -> Result<Option<String>, Failure> {
         /// Bytes of a line.
@@ -370,8 +381,19 @@ impl Session {
         }
     }
 
+    /// Notes a status before anything is printed about it.
+    pub fn reach(&mut self, status: Status) {
+        self.reached = self.reached.max(status);
+    }
+
+    /// The highest status so far.
+    pub fn reached(&self) -> Status {
+        self.reached
+    }
+
     /// Reports why there is no answer for one of several files.
     pub fn failed(&mut self, file: &str, failure: &Failure) -> Result<(), Failure> {
+        self.reach(failure.status);
         if self.json {
             self.document(&Failed { error: Reason::of(failure), file: Some(file) })?;
         }

@@ -69,7 +69,7 @@ pub fn assignment(text: &str, session: &mut Session) -> Result<(String, Metadata
     let (key, value) = split.ok_or_else(|| Failure::usage(format!("{text:?} is not metadata.NAME=VALUE")))?;
     let name = name(key)?.to_owned();
     let value = match value.strip_prefix('@') {
-        Some(path) => MetadataValue::Text(read_text(Path::new(path), session)?),
+        Some(path) => MetadataValue::Text(read_text(Path::new(path), "text", session)?),
         None => parse(value),
     };
     Ok((name, value))

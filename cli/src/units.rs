@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use edgepack_format::notation::Counted;
+
 /// Bytes in binary units: `96 B`, `1.5 KiB`, `20.3 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -63,13 +65,7 @@ pub fn amount(number: usize, noun: &str) -> String {
 
 /// A count with its noun: `1 method`, `2 methods`.
 pub fn count(number: usize, noun: &str) -> String {
-    // `entry` becomes `entries`, but `key` and `array` become `keys` and `arrays`.
-    let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']));
-    match (number, stem) {
-        (1, _) => format!("1 {noun}"),
-        (n, Some(stem)) => format!("{n} {stem}ies"),
-        (n, None) => format!("{n} {noun}s"),
-    }
+    Counted(number, noun).to_string()
 }
 
 #[cfg(test)]

@@ -54,6 +54,23 @@ impl<T: Display> Display for List<'_, T> {
     }
 }
 
+/// A count with its noun: `1 method`, `2 methods`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Counted<'a, N>(pub N, pub &'a str);
+
+impl<N: Display + PartialEq + From<u8>> Display for Counted<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counted(number, noun) = self;
+        // `entry` becomes `entries`, but `key` and `array` become `keys` and `arrays`.
+        let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']));
+        match (*number == N::from(1), stem) {
+            (true, _) => write!(f, "1 {noun}"),
+            (_, Some(stem)) => write!(f, "{number} {stem}ies"),
+            (_, None) => write!(f, "{number} {noun}s"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::string::ToString as _;

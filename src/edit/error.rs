@@ -38,6 +38,9 @@ pub enum Error {
     /// The JSON is not a dump.
     #[error("this is not a dump: {0}")]
     Document(String),
+    /// The bytes are not text, as JSON is.
+    #[error("this is not text")]
+    NotText,
     /// Sizes, dim order and element type do not describe a tensor.
     #[error("{place}: {error}")]
     Layout {

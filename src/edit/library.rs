@@ -127,11 +127,15 @@ pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String
 /// The package as JSON like [`dump_library`], with digests of the archive it is from: `build` says whether it made the
 /// same.
 pub fn dump_library_of(library: &Library, parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
-    let mut own = LibraryParts { layout: None, ..parts.clone() };
-    for graph in own.modules.iter_mut().filter_map(|module| module.graph.as_mut()) {
-        *graph = graph_of(graph)?.into();
-    }
-    let own = own.archive().map_err(|error| Error::refused("the archive", error.to_string()))?.0;
+    // What a document without the layout gives.
+    let own = LibraryParts { layout: None, ..parts.clone() };
+    let own = Blobs::Inline.with(|store| dumped(&own, None, store))?;
+    let none = |name: &str| Err(Error::refused(name, "there are no files"));
+    let own = build_library_from(&own, &mut { none })?
+        .0
+        .archive()
+        .map_err(|error| Error::refused("the archive", error.to_string()))?
+        .0;
     let origin = Origin::of(&Content::from(library.bytes().to_vec()), |out| out.write_all(&own))?;
     blobs.with(|store| dumped(parts, Some(origin), store))
 }

@@ -46,7 +46,7 @@ impl DocumentText {
             source.read_at(at, &mut piece).map_err(io)?;
             if piece.contains(&0) {
                 // What is not text need not be read to its end.
-                return Err(Error::Document("this is not text".to_owned()));
+                return Err(Error::NotText);
             }
             let (mut rest, mut place) = (piece.as_slice(), at);
             while let Some((byte, behind)) = rest.split_first() {
@@ -69,7 +69,7 @@ impl DocumentText {
             }
             at += count;
         }
-        let text = String::from_utf8(scan.text).map_err(|_| Error::Document("this is not text".to_owned()))?;
+        let text = String::from_utf8(scan.text).map_err(|_| Error::NotText)?;
         Ok(DocumentText { text, source, long: scan.long })
     }
 

@@ -2,13 +2,16 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use edgepack::edit::{Content, DocumentText, Error, Likeness, build_document, build_library_from, is_library_dump};
 
+use edgepack_format::FileKind;
 use serde::Serialize;
 
-use crate::edit::write_ready;
-use crate::file::name_of;
+use crate::edit::{not_text, write_ready};
+use crate::file::{empty, name_of};
+use crate::formats::wrong_kind;
 use crate::remote::{NOT_BESIDE, remote};
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -52,7 +55,18 @@ pub(crate) struct Built {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let json = DocumentText::read(session.source(&args.file)?).map_err(|error| unread(error, &args.file))?;
+    const WANTED: &str = "JSON that `dump` wrote";
+    let file = session.open(&args.file)?;
+    if !matches!(file.head.kind, FileKind::Dump | FileKind::Unknown) {
+        return Err(wrong_kind(&file, WANTED));
+    }
+    if file.source.is_empty() {
+        return Err(empty(&file.name));
+    }
+    let json = DocumentText::read(Arc::clone(&file.source)).map_err(|error| match error {
+        Error::NotText => not_text(&file, WANTED),
+        error => unread(error, &args.file),
+    })?;
     let folder = args.data_dir.as_deref().or(args.file.parent()).unwrap_or(Path::new(""));
     let about = |error| Failure::from(error).about(&name_of(&args.file));
     if let Some(folder) = args.data_dir.as_deref().filter(|folder| remote(folder).is_none() && !folder.is_dir()) {

@@ -1,7 +1,7 @@
 //! `edgepack chat`: a conversation with a language model, turn by turn.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack_llm::chat::{Conversation, Message};
 use edgepack_llm::text;
@@ -50,6 +50,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    // Questions come from standard input.
+    let inputs = [Path::new("-"), &args.model.file, &args.tokenizer.tokenizer, &args.template];
+    session.reads_stdin_once(inputs.into_iter().chain(args.resume.as_deref()))?;
     let tokenizer = args.tokenizer.open(session)?;
     let template = open_template(&args.template, session)?;
     let model = args.model.open(session)?;

@@ -142,10 +142,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         }
     };
     args.recording.write(recorder, session)?;
-    match taken {
-        true => Ok(reports.iter().map(|(report, _)| status(report)).max().unwrap_or(Status::Fine)),
-        false => finish(&file.name, &reports, session),
+    let status = reports.iter().map(|(report, _)| status(report)).max().unwrap_or(Status::Fine);
+    session.reach(status);
+    if !taken {
+        finish(&file.name, &reports, session)?;
     }
+    Ok(status)
 }
 
 /// The trace to search with, if there is one.
@@ -176,7 +178,7 @@ pub(crate) struct Checked<'a> {
 }
 
 /// Says what came of the runs.
-fn finish(file: &str, reports: &[(Replayed, Option<Blame>)], session: &mut Session) -> Result<Status, Failure> {
+fn finish(file: &str, reports: &[(Replayed, Option<Blame>)], session: &mut Session) -> Result<(), Failure> {
     if session.json {
         let runs: Vec<Run<'_>> = reports.iter().map(|(report, blame)| Run::new(report, blame.as_ref())).collect();
         let passed = reports.iter().filter(|(report, _)| report.passes()).count();
@@ -184,7 +186,7 @@ fn finish(file: &str, reports: &[(Replayed, Option<Blame>)], session: &mut Sessi
     } else {
         print(reports, &mut session.out)?;
     }
-    Ok(reports.iter().map(|(report, _)| status(report)).max().unwrap_or(Status::Fine))
+    Ok(())
 }
 
 fn status(report: &Replayed) -> Status {

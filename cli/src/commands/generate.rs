@@ -61,6 +61,13 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let prompt = match (&args.prompt, &args.prompt_file) {
+        (Some(prompt), _) if prompt != "-" => None,
+        (_, Some(file)) => Some(file.as_path()),
+        _ => Some(Path::new("-")),
+    };
+    let inputs = [&*args.model.file, &args.tokenizer.tokenizer].into_iter().chain(args.template.as_deref());
+    session.reads_stdin_once(inputs.chain(prompt))?;
+    let prompt = match (&args.prompt, &args.prompt_file) {
         (Some(prompt), _) if prompt != "-" => prompt.clone(),
         (_, Some(file)) => read_text(file, session)?,
         _ => read_text(Path::new("-"), session)?,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use edgepack::edit::join;
 use serde::Serialize;
 
-use crate::edit::{data_package, open, open_all, package, write};
+use crate::edit::{Takes, open, open_all, package, write};
 use crate::file::name_of;
 use crate::outputs::is_stdout;
 use crate::session::Session;
@@ -40,9 +40,9 @@ pub(crate) struct Joined {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let file = open(&args.file, session)?;
-    let data = open_all(&args.data, session)?;
-    let packages = data.iter().zip(&args.data).map(|(opened, path)| data_package(opened, path));
+    let file = open(&args.file, Takes::Programs, session)?;
+    let data = open_all(&args.data, Takes::DataFiles, session)?;
+    let packages = data.iter().zip(&args.data).map(|(opened, path)| package(opened, path));
     let packages = packages.collect::<Result<Vec<_>, _>>()?;
     let joined = join(package(&file, &args.file)?, &packages);
     let joined = joined.map_err(|error| Failure::from(error).about(&name_of(&args.file)))?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use edgepack::edit::{Glob, named};
 use serde::Serialize;
 
-use crate::edit::{open, package};
+use crate::edit::{Takes, open, package};
 use crate::file::name_of;
 use crate::session::Session;
 use crate::spelling;
@@ -62,7 +62,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let glob = args.matching.as_deref().map(Glob::new);
     let mut listed = Vec::new();
     for path in &args.files {
-        let (opened, file) = (open(path, session)?, name_of(path));
+        let (opened, file) = (open(path, Takes::Both, session)?, name_of(path));
         let found = named(&package(&opened, path)?).map_err(|error| Failure::from(error).about(&file))?;
         for entry in found.into_iter().filter(|entry| glob.as_ref().is_none_or(|glob| glob.matches(&entry.name))) {
             listed.push(Listed {

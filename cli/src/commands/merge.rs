@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use edgepack::edit::{merge, named};
 use serde::Serialize;
 
-use crate::edit::{data_package, open_all, write};
+use crate::edit::{Takes, open_all, package, write};
 use crate::outputs::is_stdout;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -41,8 +41,8 @@ pub(crate) struct Merged {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let opened = open_all(&args.files, session)?;
-    let packages = opened.iter().zip(&args.files).map(|(opened, path)| data_package(opened, path));
+    let opened = open_all(&args.files, Takes::DataFiles, session)?;
+    let packages = opened.iter().zip(&args.files).map(|(opened, path)| package(opened, path));
     let packages = packages.collect::<Result<Vec<_>, _>>()?;
     let merged = merge(&packages)?;
     let keys = named(&merged)?.len();

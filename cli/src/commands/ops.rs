@@ -78,7 +78,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 
 /// Operators and backends of another runtime.
 fn offered(path: &Path, session: &mut Session) -> Result<Offered, Failure> {
-    let offered = Offered::parse(&read_text(path, session)?);
+    let offered = Offered::parse(&read_text(path, "a list of operators", session)?);
     match offered.is_empty() {
         true => Err(Failure::findings(format!("{}: there is no operator in it", name_of(path)))),
         false => Ok(offered),

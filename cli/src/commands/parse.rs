@@ -35,7 +35,7 @@ pub(crate) struct Parsed {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let text = read_text(&args.file, session)?;
+    let text = read_text(&args.file, "the text of a program", session)?;
     let (folder, elsewhere) = (args.file.parent().unwrap_or(Path::new("")), remote(&args.file).is_some());
     let parsed = parse_with(&text, &mut |name| {
         if elsewhere {

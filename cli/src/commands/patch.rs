@@ -10,7 +10,7 @@ use edgepack_format::pte::metadata::{METADATA_PREFIX, MetadataValue};
 use edgepack_format::tensor::{TensorBuf, TensorView};
 use serde::Serialize;
 
-use crate::edit::{open, package, write};
+use crate::edit::{Takes, open, package, write};
 use crate::file::name_of;
 use crate::interchange::{self, TensorFile};
 use crate::outputs::unwritten;
@@ -91,7 +91,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         tensors.push((name.to_owned(), read(name, &PathBuf::from(path), session)?));
     }
     let settings = settings(args, session)?;
-    let file = open(&args.file, session)?;
+    let file = open(&args.file, Takes::Both, session)?;
     let package = package(&file, &args.file)?;
     let about = |error: edgepack::edit::Error| Failure::from(error).about(&name_of(&args.file));
     let mut new = Vec::new();

@@ -12,6 +12,7 @@ use crate::file::name_of;
 use crate::llm::{ModelArgs, TokenizerArgs};
 use crate::session::Session;
 use crate::status::{Failure, Status};
+use crate::units::count;
 
 /// Measure how well a language model foretells a text
 ///
@@ -55,6 +56,7 @@ pub(crate) struct Scored<'a> {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
+    session.reads_stdin_once([&*args.text, &args.model.file, &args.tokenizer.tokenizer])?;
     let name = name_of(&args.text);
     let text = String::from_utf8(session.read_filled(&args.text)?)
         .map_err(|_| Failure::unreadable(format!("{name}: this is not text")))?;
@@ -79,11 +81,8 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             tokens: ids.len(),
         })?,
         false => {
-            let (count, context) = (scored.tokens, model.context());
-            writeln!(
-                session.out,
-                "perplexity {perplexity:.4}  of {count} tokens, {mean:.5} nats each, context {context}"
-            )?;
+            let (tokens, context) = (count(scored.tokens, "token"), model.context());
+            writeln!(session.out, "perplexity {perplexity:.4}  of {tokens}, {mean:.5} nats each, context {context}")?;
         }
     }
     Ok(Status::Fine)

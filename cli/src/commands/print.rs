@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use edgepack::text::{SideFile, print, print_to, print_with};
+use edgepack_format::FileKind;
 
 use crate::edit::{apart, package};
 use crate::formats::{self, Head};
@@ -78,6 +79,9 @@ fn print_one(path: &Path, output: Option<&Path>, several: bool, session: &mut Se
         above(output)?;
         session.write_text(output, &(title + &text))?;
         return Ok(Status::Fine);
+    }
+    if format.kind() != FileKind::Program {
+        return Err(formats::wrong_kind(&file, "a program"));
     }
     let comments = format.payload_comments(&Head::read(file.clone(), &session.limits)?, session);
     let file = apart(file, session)?;

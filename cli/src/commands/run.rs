@@ -111,7 +111,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
 fn top(args: &Args, outputs: &[Value], session: &mut Session) -> Result<Option<Top>, Failure> {
     let labels = match &args.labels {
         Some(path) => {
-            let labels = Labels::parse(&read_text(path, session)?);
+            let labels = Labels::parse(&read_text(path, "a file of names", session)?);
             let classes: Vec<usize> =
                 outputs.iter().filter_map(Value::to_tensor).map(|output| classes(&output)).collect();
             if !classes.contains(&labels.count()) {

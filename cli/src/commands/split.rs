@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use edgepack::edit::{Glob, SplitOptions, split};
 use serde::Serialize;
 
-use crate::edit::{open, package, stage};
+use crate::edit::{Takes, open, package, stage};
 use crate::file::name_of;
 use crate::outputs::is_stdout;
 use crate::session::Session;
@@ -61,7 +61,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if is_stdout(&data_out) || is_stdout(&args.output) {
         return Err(Failure::usage("two files are written: name both"));
     }
-    let file = open(&args.file, session)?;
+    let file = open(&args.file, Takes::Programs, session)?;
     let package = package(&file, &args.file)?;
     let options = SplitOptions { matching: args.matching.as_deref().map(Glob::new), named: args.named };
     let parts = split(package, &options).map_err(|error| Failure::from(error).about(&name_of(&args.file)))?;

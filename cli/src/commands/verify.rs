@@ -7,9 +7,9 @@ use edgepack_format::finding::{CutShort, Finding, Findings};
 use serde::Serialize;
 
 use crate::edit::read_text;
-use crate::file::{is_stdin, name_of};
+use crate::file::{name_of, refused};
 use crate::findings::{is_broken, print_findings, tally};
-use crate::formats;
+use crate::formats::{self, Format, Head};
 use crate::manifest::{Manifest, Verdict};
 use crate::many::{Files, Found, LeftOut, named_folder};
 use crate::progress::Unit;
@@ -104,34 +104,9 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             files.push(None);
             continue;
         }
-        let digest = match manifest.as_ref().map(|manifest| compare(manifest, path, session)).transpose() {
-            Ok(Some((verdict, known))) => {
-                if !known {
-                    results.push(Verified::bytes(name_of(path), verdict));
-                    files.push(None);
-                    continue;
-                }
-                Some(verdict)
-            }
-            Ok(None) => None,
-            Err(failure) => {
-                results.push(Verified::failed(name_of(path), &failure));
-                files.push(None);
-                continue;
-            }
-        };
-        match formats::read(path, session) {
-            Ok((head, format)) => {
-                let findings = format.verify(&head, session);
-                let verified = Verified::new(head.file.name.clone(), format.id(), findings, args.strict);
-                results.push(verified.compared(digest));
-                files.push(Some((head, format)));
-            }
-            Err(failure) => {
-                results.push(Verified::failed(name_of(path), &failure).compared(digest));
-                files.push(None);
-            }
-        }
+        let (verified, read) = one(path, manifest.as_ref(), args.strict, session);
+        results.push(verified);
+        files.push(read);
     }
     if !args.data.is_empty() {
         let (programs, data) = files.split_at(programs);
@@ -147,7 +122,12 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             }
         }
     }
-    let status = results.iter().map(|result| result.status).max().unwrap_or(0);
+    let status = match results.iter().map(|result| result.status).max().unwrap_or(0) {
+        0 => Status::Fine,
+        1 => Status::Findings,
+        _ => Status::Unreadable,
+    };
+    session.reach(status);
     drop(verifying);
     match session.json {
         true if session.lists_documents() => results.iter().try_for_each(|result| session.document(result))?,
@@ -155,27 +135,42 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         false => results.iter().try_for_each(|result| result.print(&mut session.out))?,
     }
     left_out.report(all, session)?;
-    Ok(match status {
-        0 => Status::Fine,
-        1 => Status::Findings,
-        _ => Status::Unreadable,
-    })
+    Ok(status)
 }
 
 /// Reads a manifest.
 fn manifest(path: &Path, session: &mut Session) -> Result<Manifest, Failure> {
     let about = |message: String| Failure::findings(message).about(&name_of(path));
-    Manifest::parse(&read_text(path, session)?).map_err(about)
+    Manifest::parse(&read_text(path, "a manifest", session)?).map_err(about)
 }
 
-/// Compares a file with a manifest; and whether the file is of a known kind.
-fn compare(manifest: &Manifest, path: &Path, session: &mut Session) -> Result<(Verdict, bool), Failure> {
-    if is_stdin(path) {
-        return Err(Failure::usage("standard input has no name in a manifest"));
+/// A file of a known kind that could be read.
+type Read = (Head, &'static dyn Format);
+
+/// Verifies a file, and compares it with the manifest. It is opened once: standard input is read once.
+fn one(path: &Path, manifest: Option<&Manifest>, strict: bool, session: &mut Session) -> (Verified, Option<Read>) {
+    let failed = |failure: &Failure| Verified::failed(name_of(path), failure);
+    let file = match session.open(path) {
+        Ok(file) => file,
+        Err(failure) => return (failed(&failure), None),
+    };
+    let digest = match manifest.map(|manifest| manifest.compare(path, &file, session)).transpose() {
+        Ok(digest) => digest,
+        Err(failure) => return (failed(&failure), None),
+    };
+    let read = match (formats::of(file.head.kind), digest.clone()) {
+        (Some(format), _) => Head::read(file, &session.limits).map(|head| (head, format)),
+        (None, Some(verdict)) => return (Verified::bytes(name_of(path), verdict), None),
+        (None, None) => Err(refused(&file)),
+    };
+    match read {
+        Ok((head, format)) => {
+            let findings = format.verify(&head, session);
+            let verified = Verified::new(head.file.name.clone(), format.id(), findings, strict);
+            (verified.compared(digest), Some((head, format)))
+        }
+        Err(failure) => (failed(&failure).compared(digest), None),
     }
-    let file = session.open(path)?;
-    let verdict = manifest.compare(path, &file, session)?;
-    Ok((verdict, formats::of(file.head.kind).is_some()))
 }
 
 impl Verified {

@@ -158,7 +158,7 @@ pub trait Format: Sync {
 
     /// The program to run. What is wrong with it fails with all findings.
     fn program(&self, file: &File, _limits: &Limits) -> Result<pte::Opened, Failure> {
-        Err(Failure::usage(format!("{}: there is no program in this {}", file.name, self.kind().name())))
+        Err(wrong_kind(file, "a program"))
     }
 
     /// Lists what it needs of a runtime, and which of it is here.
@@ -318,6 +318,18 @@ pub fn open(path: &Path, session: &mut Session) -> Result<(File, &'static dyn Fo
 pub fn read(path: &Path, session: &mut Session) -> Result<(Head, &'static dyn Format), Failure> {
     let (file, format) = open(path, session)?;
     Ok((Head::read(file, &session.limits)?, format))
+}
+
+/// The failure of a file of another kind than the command is for, with a way to one where there is one.
+pub fn wrong_kind(file: &File, wanted: &str) -> Failure {
+    let way = match file.head.kind {
+        FileKind::ExportedProgram => "; `edgepack lower` makes a program of it",
+        FileKind::Bundle => "; `edgepack extract --program` takes the program out of it",
+        FileKind::Safetensors => "; `edgepack convert` makes a data file of it",
+        FileKind::Dump => "; `edgepack build` makes the file of it that was dumped",
+        _ => "",
+    };
+    Failure::usage(format!("{}: {wanted} is wanted here, not this {}{way}", file.name, file.head.kind.name()))
 }
 
 /// The failure of a file whose tables cannot be looked at.

@@ -150,10 +150,10 @@ fn summary(made: &Text) -> String {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
     let first = statistics.first_token.map_or("-".to_owned(), units::duration);
     format!(
-        "prompt: {} tokens, {} a second; first token after {first}; {} new tokens, {} a second: {}",
-        statistics.prompt_tokens,
+        "prompt: {}, {} a second; first token after {first}; {}, {} a second: {}",
+        units::count(statistics.prompt_tokens, "token"),
         rate(statistics.prefill_rate()),
-        statistics.new_tokens,
+        units::count(statistics.new_tokens, "new token"),
         rate(statistics.decode_rate()),
         reason(&made.end),
     )

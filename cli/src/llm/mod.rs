@@ -70,8 +70,7 @@ impl ModelArgs {
         let _loading = session.progress.work("loading the model");
         let (file, format) = formats::open(&self.file, session)?;
         if format.kind() != FileKind::Program {
-            let message = format!("a program is wanted here, not this {}", format.kind().name());
-            return Err(Failure::usage(message).about(&file.name));
+            return Err(formats::wrong_kind(&file, "a program"));
         }
         let how = Execution {
             data: &self.data.data,

@@ -21,7 +21,13 @@ pub fn print(profile: &Profile, by: By, top: usize, out: &mut dyn Write) -> io::
     let time = |nanos| duration(Duration::from_nanos(nanos));
     row("run", time(run.median_ns), format!("median of {runs}; {}", run.in_words()));
     if let Some(overhead) = profile.overhead {
-        let adds = format!("watching adds {:.1} %", overhead.share() * 100.0);
+        let adds = match overhead.share() {
+            // Runs of nanoseconds: the clock alone takes longer.
+            more if more > 1.0 => {
+                format!("a watched call takes {}, {:.1} times as long", time(overhead.watched_ns), more + 1.0)
+            }
+            more => format!("watching adds {:.1} %", more * 100.0),
+        };
         row("call, not watched", time(overhead.unwatched_ns), adds);
     }
     row("outside of instructions", time(profile.outside_ns), String::new());

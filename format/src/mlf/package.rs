@@ -16,6 +16,7 @@ use super::storage::StoragePlan;
 use super::{interface, read_graph, read_metadata};
 use crate::finding::Findings;
 use crate::limits::Limits;
+use crate::notation::Counted;
 use crate::room;
 use crate::rules::mlf as rules;
 
@@ -267,7 +268,9 @@ fn storages(module: &Module, graph: &Graph, limits: &Limits, report: &mut Report
     for (index, sid) in sids.iter().enumerate() {
         let message = match needed.get(&sid.storage_id) {
             Some(bytes) if *bytes == sid.size_bytes => continue,
-            Some(bytes) => format!("storage {} has {} bytes, the graph needs {bytes}", sid.storage_id, sid.size_bytes),
+            Some(bytes) => {
+                format!("storage {} has {}, the graph needs {bytes}", sid.storage_id, Counted(sid.size_bytes, "byte"))
+            }
             None => format!("the graph has no storage {}", sid.storage_id),
         };
         report.add(&rules::SIDS, format_args!("memory.sids[{index}]"), None, message);

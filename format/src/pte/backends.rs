@@ -28,6 +28,7 @@ pub const ADVICE: &str = "export the model again with XnnpackPartitioner, or wit
 /// All of them, by id.
 pub const KNOWN: &[KnownBackend] = &[
     known("AotiBackend", "AOTInductor", "CPUs and GPUs that the exporter compiled for"),
+    known("ArmBackend", "Ethos-U, of early releases", "Arm microcontrollers with an Ethos-U processor"),
     known("CadenceExecutorchBackend", "Cadence", "Xtensa processors"),
     known("CoreAIBackend", "Core AI", "Apple devices"),
     known("CoreMLBackend", "Core ML", "Apple devices"),

@@ -10,7 +10,7 @@ use super::node::{Fields, Node, NodeUnion, Operand, OutputMinMax};
 use super::nodes::{NodeConv, Pooling2D};
 use super::payload::Payload;
 use super::tables::{Datatype, QuantParams, TensorValue, Value};
-use crate::notation::{List, ValueName};
+use crate::notation::{Counted, List, ValueName};
 use crate::row::{Scalar, Scalars, Union as _};
 
 /// The value that nodes call so, if it is known.
@@ -285,7 +285,7 @@ fn quantization(value: &Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             scales(inline, params.scale_buffer_idx, params.num_scales, f)
         }
         Some(QuantParams::PerTokenDynamicQuant(params)) => {
-            write!(f, " per row of {} dimensions", params.num_nonbatch_dims)
+            write!(f, " per row of {}", Counted(params.num_nonbatch_dims, "dimension"))
         }
         Some(QuantParams::Unknown(tag)) => write!(f, " params({tag})"),
     }

@@ -1,5 +1,7 @@
 //! Two tapes, place by place.
 
+use edgepack_format::notation::Counted;
+
 use super::Differences;
 use super::tape::{Names, Node, fields, items, read};
 
@@ -40,7 +42,7 @@ pub(super) fn compare(path: &str, a: &[u8], b: &[u8], names: &Names, out: &mut D
                 }
             }
             if left != right {
-                out.push(path.to_owned(), format!("{left} items"), format!("{right} items"));
+                out.push(path.to_owned(), Counted(left, "item").to_string(), Counted(right, "item").to_string());
             }
         }
         (a, b) => {

@@ -7,12 +7,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use edgepack_executor::darwinn::{self, Addresses, Extraction, Output, Transfer, dequantize};
+use edgepack_format::FileKind;
 use edgepack_format::darwinn::{Accept, Executable, Layer, PackageRef};
 use edgepack_loader::Registry;
 use serde::Serialize;
 
 use crate::file::name_of;
-use crate::formats;
+use crate::formats::{self, Format, Head, wrong_kind};
 use crate::readable::sound_rows;
 use crate::session::Session;
 use crate::spelling;
@@ -200,7 +201,12 @@ pub fn relayout(which: &Which, delivered: &Delivered<'_>, to: &Path, session: &m
         let layer = layer.ok_or_else(|| {
             let names: Vec<String> =
                 layers.iter().map(|layer| spelling::name(layer.name.as_deref().unwrap_or("?"))).collect();
-            Failure::usage(format!("there is no output {:?}; there are {}", delivered.output, names.join(", ")))
+            Failure::usage(format!(
+                "there is no output {:?}; there {} {}",
+                delivered.output,
+                if names.len() == 1 { "is" } else { "are" },
+                names.join(", ")
+            ))
         })?;
         let output = Output::within(layer, &session.limits).map_err(Failure::findings)?;
         let tensor = output.take(&device).map_err(Failure::usage)?;
@@ -277,24 +283,29 @@ pub fn caching(files: &[PathBuf], session: &mut Session) -> Result<Status, Failu
 
 /// The bytes of a valid package of the file.
 fn package(path: &Path, index: usize, session: &mut Session) -> Result<Vec<u8>, Failure> {
+    let (head, format) = compiled(path, session)?;
+    let packages = format.packages(&head, &session.limits);
+    packages.get(index).map(|package| package.to_vec()).ok_or_else(|| {
+        let (name, packages) = (&head.file.name, count(packages.len(), "package"));
+        Failure::usage(format!("{name}: there is no package {index}; the file has {packages}"))
+    })
+}
+
+/// Opens a valid file with something in it that is compiled for an Edge TPU.
+pub fn compiled(path: &Path, session: &mut Session) -> Result<(Head, &'static dyn Format), Failure> {
     let (head, format) = formats::read(path, session)?;
-    let name = &head.file.name;
+    let (name, kind) = (&head.file.name, format.kind());
+    if !matches!(kind, FileKind::TfLite | FileKind::DarwinnPackage) {
+        return Err(wrong_kind(&head.file, "a compiled model or package"));
+    }
     if let Some(error) = format.verify(&head, session).first_error() {
         return Err(Failure::findings(format!("{name}: {error}")));
     }
-    let packages = format.packages(&head, &session.limits);
-    match packages.get(index) {
-        Some(package) => Ok(package.to_vec()),
-        None if packages.is_empty() => {
-            let message =
-                format!("{name}: this {} holds nothing that is compiled for an Edge TPU", format.kind().name());
-            Err(Failure::usage(message))
-        }
-        None => Err(Failure::usage(format!(
-            "{name}: there is no package {index}; the file has {}",
-            count(packages.len(), "package")
-        ))),
+    if format.packages(&head, &session.limits).is_empty() {
+        let message = format!("{name}: this {} holds nothing that is compiled for an Edge TPU", kind.name());
+        return Err(Failure::usage(message));
     }
+    Ok((head, format))
 }
 
 /// Calls back with the row of the executable that was asked for.

@@ -15,7 +15,7 @@ use edgepack_loader::Registry;
 use serde::Serialize;
 
 use crate::file::name_of;
-use crate::formats;
+use crate::formats::darwinn::host::compiled;
 use crate::readable::sound_rows;
 use crate::session::Session;
 use crate::spelling;
@@ -178,10 +178,14 @@ pub fn plan(files: &[PathBuf], memory: u64, session: &mut Session) -> Result<Sta
     let mut outputs: BTreeMap<String, (String, End)> = BTreeMap::new();
     let mut sets: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, path) in files.iter().enumerate() {
-        let (head, format) = formats::read(path, session)?;
+        let (head, format) = compiled(path, session)?;
         let file = name_of(path);
-        if let Some(error) = format.verify(&head, session).first_error() {
-            return Err(Failure::findings(format!("{file}: {error}")));
+        let packages = format.packages(&head, &session.limits).len();
+        if packages > 1 {
+            let message = format!(
+                "{file}: a model of one package is wanted here, not of {packages}; `extract --package` takes one out"
+            );
+            return Err(Failure::usage(message));
         }
         let registration =
             registry.register(&head.bytes).map_err(|error| Failure::cannot_run(format!("{file}: {error}")))?;

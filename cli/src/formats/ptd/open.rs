@@ -7,7 +7,7 @@ use edgepack_format::FileKind;
 use edgepack_format::ptd::Accept;
 use edgepack_loader::{DataFile, NamedDataMap};
 
-use crate::formats;
+use crate::formats::{self, wrong_kind};
 use crate::session::Session;
 use crate::status::Failure;
 
@@ -17,11 +17,7 @@ pub fn open_data(paths: &[PathBuf], session: &mut Session) -> Result<Vec<Arc<dyn
     for path in paths {
         let (file, format) = formats::open(path, session)?;
         if !matches!(format.kind(), FileKind::Data | FileKind::FlatData) {
-            return Err(Failure::usage(format!(
-                "{}: a data file is wanted here, not this {}",
-                file.name,
-                format.kind().name()
-            )));
+            return Err(wrong_kind(&file, "a data file"));
         }
         let opened = DataFile::from_source(file.source, session.limits, Accept::ALL);
         maps.push(Arc::new(opened.map_err(|error| Failure::from(error).about(&file.name))?));

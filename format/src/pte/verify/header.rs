@@ -5,6 +5,7 @@ use alloc::format;
 
 use crate::check::{Checker, Path};
 use crate::header::{HEAD_LEN, HeaderError, ProgramHeader, identifier};
+use crate::notation::Counted;
 use crate::pte::{FileExtent, IDENTIFIER};
 use crate::rules::pte as rule;
 
@@ -108,6 +109,6 @@ fn area(header: &ProgramHeader, extent: FileExtent, out: &mut Checker) -> Option
 
 fn trailing(end: u64, extent: FileExtent, out: &mut Checker) {
     if let Some(more @ 1..) = extent.len.checked_sub(end) {
-        out.report(&rule::TRAILING, &Path::ROOT, None, format!("{more} bytes from {end:#x} on"));
+        out.report(&rule::TRAILING, &Path::ROOT, None, format!("{} from {end:#x} on", Counted(more, "byte")));
     }
 }

@@ -8,13 +8,14 @@ use edgepack_format::FileKind;
 use edgepack_loader::AlignedBytes;
 
 use super::failure;
-use crate::file::{read_head, refused};
+use crate::edit::not_text;
+use crate::file::{File, read_head, refused};
 use crate::session::Session;
 use crate::status::Failure;
 
 /// An archive to lower, as it was opened.
 pub struct OpenArchive {
-    name: String,
+    file: File,
     content: Content,
 }
 
@@ -31,13 +32,13 @@ impl OpenArchive {
         let file = session.open(path)?;
         // Archives are known by their first names; one with others in front may be an archive all the same.
         if file.head.kind != FileKind::ExportedProgram && !read_head(&*file.source, 4)?.starts_with(b"PK\x03\x04") {
-            return Err(refused(&file));
+            return Err(not_text(&file, "an exported program"));
         }
         let content = match std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
             true => Content::File(path.to_owned()),
             false => Content::Bytes(read_head(&*file.source, file.source.len())?),
         };
-        Ok(OpenArchive { name: file.name, content })
+        Ok(OpenArchive { file, content })
     }
 
     /// The programs that become methods, with their names where the archive says them.
@@ -46,7 +47,11 @@ impl OpenArchive {
             Content::File(path) => Archive::open(path),
             Content::Bytes(bytes) => Archive::parse(bytes),
         };
-        let programs = archive.and_then(|archive| {
+        let archive = archive.map_err(|error| failure(error).about(&self.file.name))?;
+        if archive.methods().is_empty() && self.file.head.kind == FileKind::Unknown {
+            return Err(refused(&self.file));
+        }
+        let programs = Ok(archive).and_then(|archive| {
             let methods = archive.methods();
             if methods.is_empty() {
                 return Err(edgepack_exir::Error::NoRecord("models/NAME.json".to_owned()));
@@ -54,6 +59,6 @@ impl OpenArchive {
             let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
             methods.into_iter().map(method).collect()
         });
-        programs.map_err(|error| failure(error).about(&self.name))
+        programs.map_err(|error| failure(error).about(&self.file.name))
     }
 }
