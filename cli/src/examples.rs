@@ -34,17 +34,64 @@ fn shown(path: &str) -> Option<String> {
     let block = TABLE.split("\n\n").find(|block| block.lines().next() == Some(path))?;
     let lines: Vec<(&str, &str)> =
         block.lines().skip(1).map(|line| line.trim().split_once("  # ").unwrap_or((line.trim(), ""))).collect();
-    // A line that is long by itself has its remark right behind it.
-    let width = lines.iter().map(|(line, _)| line.len()).filter(|&width| width <= 60).max().unwrap_or(0);
+    let fits = |(line, remark): &(&str, &str)| INDENT.len() + line.len() + 4 + remark.len() <= WIDTH;
+    let width = lines.iter().filter(|line| fits(line)).map(|(line, _)| line.len()).max().unwrap_or(0);
     let mut text = "Examples:".to_owned();
     for (line, remark) in lines {
-        text.push_str("\n  ");
+        let folded = |text: &mut String, before: &str, what: &str, between: &str| {
+            text.push_str(&format!("\n{INDENT}{before}{}", fold(what).join(between)));
+        };
         match remark {
-            "" => text.push_str(line),
-            remark => text.push_str(&format!("{line:width$}  # {remark}")),
+            "" => folded(&mut text, "", line, CONTINUED),
+            remark if INDENT.len() + line.len().max(width) + 4 + remark.len() <= WIDTH => {
+                text.push_str(&format!("\n{INDENT}{line:width$}  # {remark}"));
+            }
+            remark => {
+                folded(&mut text, "# ", remark, "\n  # ");
+                folded(&mut text, "", line, CONTINUED);
+            }
         }
     }
     Some(text)
+}
+
+/// Columns of an example: narrower than terminals, so that the help does not wrap lines where a shell would not go on.
+const WIDTH: usize = 78;
+
+/// Space in front of an example.
+const INDENT: &str = "  ";
+
+/// What is between the lines of a command that is long.
+const CONTINUED: &str = " \\\n      ";
+
+/// The parts of a text that fit a line each, divided at spaces outside of quotes.
+fn fold(text: &str) -> Vec<String> {
+    let (mut lines, mut line, mut quote) = (Vec::new(), String::new(), None);
+    let mut word = String::new();
+    let mut place = |word: &mut String, line: &mut String| {
+        if !line.is_empty() && line.len() + word.len() + 9 > WIDTH {
+            lines.push(std::mem::take(line));
+        }
+        let space = if line.is_empty() { "" } else { " " };
+        line.push_str(space);
+        line.push_str(&std::mem::take(word));
+    };
+    for c in text.chars() {
+        match (c, quote) {
+            (' ', None) => place(&mut word, &mut line),
+            ('\'' | '"', None) => {
+                quote = Some(c);
+                word.push(c);
+            }
+            (c, open) => {
+                quote = open.filter(|open| *open != c);
+                word.push(c);
+            }
+        }
+    }
+    place(&mut word, &mut line);
+    lines.push(line);
+    lines
 }
 
 #[cfg(test)]
@@ -66,8 +113,15 @@ mod tests {
         paths(&Cli::command(), "edgepack", &mut all);
         for path in &all {
             let text = shown(path).unwrap_or_else(|| panic!("{path} has no examples"));
-            assert_eq!(text.lines().count(), 4, "{path}");
-            assert!(path == "edgepack" || text.lines().skip(1).all(|line| line.contains(&format!("edgepack {path}"))));
+            assert!(text.lines().all(|line| line.len() <= WIDTH + 2), "{path}: {text}");
+            let whole = text.replace(CONTINUED, " ");
+            let shown: Vec<&str> = whole.lines().skip(1).map(str::trim).filter(|line| !line.starts_with('#')).collect();
+            let shown: Vec<&str> = shown.iter().map(|line| line.split("  # ").next().unwrap_or(line).trim()).collect();
+            let block = TABLE.split("\n\n").find(|block| block.lines().next() == Some(path)).unwrap_or_default();
+            let wanted = block.lines().skip(1).map(|line| line.trim().split("  # ").next().unwrap_or_default());
+            assert_eq!(shown, wanted.collect::<Vec<_>>(), "{path}");
+            assert_eq!(shown.len(), 3, "{path}");
+            assert!(path == "edgepack" || shown.iter().all(|line| line.contains(&format!("edgepack {path}"))));
         }
         let blocks = TABLE.split("\n\n").map(|block| block.lines().next().unwrap_or_default());
         for name in blocks.filter(|_| cfg!(feature = "llm")) {

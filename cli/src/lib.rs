@@ -166,6 +166,7 @@ fn plain(text: &str) -> String {
         .replace("number too large to fit in target type", "the number is too large")
         .replace("number too small to fit in target type", "the number is too small")
         .replace("invalid float literal", "this is not a number")
+        .replace("is not in 1..=4294967295", "is not 1 or more")
 }
 
 /// Reports why there is no result; returns the exit status.

@@ -401,6 +401,16 @@ impl Session {
         Ok(failure.print(&mut self.err)?)
     }
 
+    /// Reports a file of several that cannot be read, so that the others can be; its status. A document has all of them or
+    /// none.
+    pub fn passed_over(&mut self, path: &Path, failure: Failure, files: usize) -> Result<Status, Failure> {
+        if self.json || files < 2 || failure.output {
+            return Err(failure);
+        }
+        self.failed(&file::name_of(path), &failure)?;
+        Ok(failure.status)
+    }
+
     /// Reports why the command could not finish. With `--json` the document says it, otherwise the caller does.
     pub fn fail(&mut self, failure: Failure) -> Result<Status, Failure> {
         if self.json && !failure.silent {

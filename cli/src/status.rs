@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use edgepack_executor::{LoadError, RunError};
+use edgepack_format::finding::ErrorCode;
 use edgepack_format::wire::ReadError;
 use edgepack_loader::Error;
 
@@ -127,7 +128,7 @@ impl From<edgepack::edit::Error> for Failure {
         match error {
             Edit::Io { error, .. } if error.kind() == io::ErrorKind::BrokenPipe => error.into(),
             Edit::Io { .. } | Edit::Memory(_) => Failure::unreadable(error),
-            Edit::NotFound { .. } | Edit::Kind { .. } => Failure::usage(error),
+            Edit::NotFound { .. } | Edit::Kind { .. } | Edit::Mismatch { .. } => Failure::usage(error),
             _ => Failure::findings(error),
         }
     }
@@ -143,7 +144,7 @@ impl From<LoadError> for Failure {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Program(error) => error.into(),
-            error => Failure::cannot_run(format!("{error} ({})", code_text(error.code()))),
+            error => Failure::cannot_run(coded(&error, error.code())),
         }
     }
 }
@@ -154,7 +155,7 @@ impl From<RunError> for Failure {
             RunError::Program(error) => error.into(),
             // What is given to a program is part of the command line.
             RunError::Input { .. } => Failure::usage(error),
-            error => Failure::cannot_run(format!("{error} ({})", code_text(error.code()))),
+            error => Failure::cannot_run(coded(&error, error.code())),
         }
     }
 }
@@ -174,13 +175,24 @@ fn without_number(mut message: String) -> String {
 /// Beginning of what is dropped.
 const OS_ERROR: &str = " (os error ";
 
-fn code_text(code: edgepack_format::finding::ErrorCode) -> String {
-    format!("Error::{code}, {:#04x}", code.number())
+/// An error with the code of ExecuTorch behind it, once.
+fn coded(error: &dyn fmt::Display, code: ErrorCode) -> String {
+    let text = error.to_string();
+    let plain = text.strip_suffix(&format!(" ({code})")).unwrap_or(&text);
+    format!("{plain} (Error::{code}, {:#04x})", code.number())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_are_said_once() {
+        for text in ["an integer is divided by 0", "an integer is divided by 0 (InvalidArgument)"] {
+            let coded = coded(&text, ErrorCode::InvalidArgument);
+            assert_eq!(coded, "an integer is divided by 0 (Error::InvalidArgument, 0x12)");
+        }
+    }
 
     #[test]
     fn messages_have_no_numbers_of_the_system() {

@@ -46,6 +46,8 @@ formats! {
     ZSTD: "a Zstandard file", "unpack it with `unzstd`";
     BZIP2: "a bzip2 file", "unpack it with `bunzip2`";
     SEVEN_ZIP: "a 7-Zip archive", UNPACK;
+    ORT: "an ONNX Runtime model (.ort)", EXPORT;
+    PDF: "a PDF document", "name the model that belongs to it";
     LFS: "a pointer of Git LFS, in place of the file", "fetch the file with `git lfs pull`";
     HTML: "a web page, such as a server sends in place of a file", "download the file itself";
     ELF: "a program or library of Linux (ELF)", "name the model that belongs to it";
@@ -68,9 +70,13 @@ pub fn foreign(head: &[u8], tail: &[u8]) -> Option<Foreign> {
         (b"7z\xbc\xaf\x27\x1c", SEVEN_ZIP),
         (b"version https://git-lfs", LFS),
         (b"\x7fELF", ELF),
+        (b"%PDF-", PDF),
     ];
     if let Some((_, found)) = magic.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Some(*found);
+    }
+    if head.get(4..8) == Some(b"ORTM".as_slice()) {
+        return Some(ORT);
     }
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         return Some(zip(tail));

@@ -65,6 +65,16 @@ pub enum Error {
         /// Name of the thing that was looked for.
         name: String,
     },
+    /// A tensor that does not fit the one it replaces.
+    #[error("{name} wants {want}, got {have}")]
+    Mismatch {
+        /// Name of the tensor.
+        name: String,
+        /// Description of the tensor in the file.
+        want: String,
+        /// Description of the tensor that was given.
+        have: String,
+    },
     /// Something that cannot be; the message names both sides.
     #[error("{place}: {message}")]
     Refused {

@@ -193,7 +193,7 @@ fn apply(package: &mut Package<'_>, name: &str, place: &Place, bytes: Vec<u8>) -
 fn ordered(new: &NewTensor<'_>, want: &TensorLayout) -> Result<Vec<u8>, Error> {
     let have = new.tensor.layout();
     if have.scalar_type() != want.scalar_type() || have.sizes() != want.sizes() {
-        return Err(Error::refused(new.name, format!("the new tensor is {have}, the file has {want}")));
+        return Err(Error::Mismatch { name: new.name.to_owned(), want: want.to_string(), have: have.to_string() });
     }
     match new.tensor.in_order(want.dim_order()) {
         Ok(tensor) => Ok(tensor.into_data()),

@@ -186,6 +186,40 @@ fn documents_are_called_after_their_commands() {
     }
 }
 
+/// What is missing at the end of a file comes before the findings that follow from it, whatever the command.
+#[test]
+fn every_command_says_that_a_file_is_cut_short() {
+    let folder = Folder::new("cut_short");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a name in UTF-8").to_owned();
+    let model = corpus("models/mlp_portable.pte");
+    let cut = path("cut.pte");
+    fs::write(&cut, &fs::read(&model).unwrap()[..2000]).unwrap();
+    let (model, data, out) = (model.to_str().unwrap(), corpus("data/one.ptd"), path("out"));
+    let data = data.to_str().unwrap();
+    for args in [
+        &["inspect", &cut][..],
+        &["verify", &cut],
+        &["ops", &cut],
+        &["size", &cut],
+        &["run", &cut, "--zeros"],
+        &["bench", &cut],
+        &["profile", &cut],
+        &["dump", &cut],
+        &["print", &cut],
+        &["diff", &cut, model],
+        &["list", &cut],
+        &["digest", "--parts", &cut],
+        &["split", &cut, "-o", &out, "--data-out", &out],
+        &["join", &cut, "--data", data, "-o", &out],
+        &["view", &cut, "-o", &out],
+    ] {
+        let ran = edgepack(args, Vec::new(), false);
+        let said = String::from_utf8_lossy(&ran.stdout) + &*ran.stderr;
+        assert!(said.contains("cut short: 2 000 of 4 752 bytes"), "{args:?}: {said}");
+        assert_eq!(ran.status, 1, "{args:?}");
+    }
+}
+
 /// Transcripts of mistakes have ten of every command, each refused.
 #[test]
 fn every_command_has_its_ten_usual_mistakes() {

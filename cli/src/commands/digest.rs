@@ -1,7 +1,7 @@
 //! `edgepack digest`: a manifest of files.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -59,20 +59,16 @@ pub(crate) struct Part {
 
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
-    let mut digested = Vec::new();
+    let (mut digested, mut status) = (Vec::new(), Status::Fine);
     for path in &args.files {
-        let file = session.open(path)?;
-        let hashing = session.progress.counted(&format!("hashing {}", file.name), file.source.len(), Unit::Bytes);
-        let sha256 =
-            of_source(&*file.source, &hashing).map_err(|error| Failure::unreadable(error).about(&file.name))?;
-        drop(hashing);
-        let parts = if args.parts { of_parts(&file, session)? } else { Vec::new() };
-        let parts = parts.into_iter().map(|(name, sha256)| Part { name, sha256 }).collect();
-        digested.push(Digested { file: listed(path), sha256, bytes: file.source.len(), parts });
+        match digest(path, args.parts, session) {
+            Ok(one) => digested.push(one),
+            Err(failure) => status = session.passed_over(path, failure, args.files.len())?.max(status),
+        }
     }
     if session.json {
         session.document(&Digests { files: digested })?;
-        return Ok(Status::Fine);
+        return Ok(status);
     }
     for Digested { file, sha256, parts, .. } in digested {
         let file = escape(&file);
@@ -81,5 +77,16 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
             writeln!(session.out, "{sha256}  {file}#{}", escape(&name))?;
         }
     }
-    Ok(Status::Fine)
+    Ok(status)
+}
+
+/// The digest of a file, and of what is in it.
+fn digest(path: &Path, parts: bool, session: &mut Session) -> Result<Digested, Failure> {
+    let file = session.open(path)?;
+    let hashing = session.progress.counted(&format!("hashing {}", file.name), file.source.len(), Unit::Bytes);
+    let sha256 = of_source(&*file.source, &hashing).map_err(|error| Failure::unreadable(error).about(&file.name))?;
+    drop(hashing);
+    let parts = if parts { of_parts(&file, session)? } else { Vec::new() };
+    let parts = parts.into_iter().map(|(name, sha256)| Part { name, sha256 }).collect();
+    Ok(Digested { file: listed(path), sha256, bytes: file.source.len(), parts })
 }

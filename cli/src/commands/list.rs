@@ -1,7 +1,7 @@
 //! `edgepack list`: names of what is in a file, a line each.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use edgepack::edit::{Glob, named};
 use serde::Serialize;
@@ -60,22 +60,16 @@ pub(crate) struct Listed {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     let glob = args.matching.as_deref().map(Glob::new);
-    let mut listed = Vec::new();
+    let (mut listed, mut status) = (Vec::new(), Status::Fine);
     for path in &args.files {
-        let (opened, file) = (open(path, Takes::Both, session)?, name_of(path));
-        let found = named(&package(&opened, path)?).map_err(|error| Failure::from(error).about(&file))?;
-        for entry in found.into_iter().filter(|entry| glob.as_ref().is_none_or(|glob| glob.matches(&entry.name))) {
-            listed.push(Listed {
-                file: file.clone(),
-                signature: entry.layout.as_ref().map(spelling::layout),
-                bytes: entry.content.len(),
-                name: entry.name,
-            });
+        match list(path, glob.as_ref(), session) {
+            Ok(found) => listed.extend(found),
+            Err(failure) => status = session.passed_over(path, failure, args.files.len())?.max(status),
         }
     }
     if session.json {
         session.document(&List { entries: listed })?;
-        return Ok(Status::Fine);
+        return Ok(status);
     }
     let mut columns = Columns::new(0, &[Align::Left, Align::Left, Align::Right, Align::Left]);
     for Listed { file, name, signature, bytes: len } in listed {
@@ -91,5 +85,19 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
         columns.row(row);
     }
     columns.print(&mut session.out)?;
-    Ok(Status::Fine)
+    Ok(status)
+}
+
+/// What has a name in a file, if that is asked for.
+fn list(path: &Path, glob: Option<&Glob>, session: &mut Session) -> Result<Vec<Listed>, Failure> {
+    let (opened, file) = (open(path, Takes::Both, session)?, name_of(path));
+    let found = named(&package(&opened, path)?).map_err(|error| Failure::from(error).about(&file))?;
+    let found = found.into_iter().filter(|entry| glob.is_none_or(|glob| glob.matches(&entry.name)));
+    let listed = found.map(|entry| Listed {
+        file: file.clone(),
+        signature: entry.layout.as_ref().map(spelling::layout),
+        bytes: entry.content.len(),
+        name: entry.name,
+    });
+    Ok(listed.collect())
 }

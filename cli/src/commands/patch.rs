@@ -29,6 +29,7 @@ use crate::status::{Failure, Status};
 /// number, a float, a list such as `[1, 2]`, or text, in double quotes if it would be one of the others; `@FILE` is the text
 /// of a file.
 #[derive(clap::Args, Debug)]
+#[command(group = clap::ArgGroup::new("result").required(true))]
 pub struct Args {
     /// The program or data file
     pub file: PathBuf,
@@ -46,12 +47,12 @@ pub struct Args {
     pub remove: Vec<String>,
 
     /// File for the result; - is standard output
-    #[arg(short, long, value_name = "FILE", required_unless_present = "in_place", conflicts_with = "in_place")]
+    #[arg(short, long, value_name = "FILE", group = "result")]
     pub output: Option<PathBuf>,
 
     /// Change the file itself: the bytes of these tensors alone, with a journal next to it, so that a change that was
-    /// interrupted is undone by the next command
-    #[arg(long)]
+    /// interrupted is undone by the next command; not with --set and --remove, which move what follows
+    #[arg(long, group = "result")]
     pub in_place: bool,
 }
 

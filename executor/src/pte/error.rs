@@ -91,6 +91,9 @@ impl LoadError {
     }
 }
 
+/// Operators that a message names; the others are counted.
+const NAMED: usize = 20;
+
 /// Operators and backends that a method needs and this runtime does not have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Missing {
@@ -111,7 +114,11 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.operators.is_empty() {
             let plural = if self.operators.len() == 1 { "" } else { "s" };
-            write!(f, "this runtime lacks the operator{plural} {}", self.operators.join(", "))?;
+            let named = self.operators.get(..NAMED).unwrap_or(&self.operators);
+            write!(f, "this runtime lacks the operator{plural} {}", named.join(", "))?;
+            if let more @ 1.. = self.operators.len() - named.len() {
+                write!(f, " and {more} more")?;
+            }
         }
         if !self.backends.is_empty() {
             let lead = if self.operators.is_empty() { "this runtime lacks" } else { " and" };

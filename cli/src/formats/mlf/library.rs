@@ -27,8 +27,13 @@ pub fn module(file: &File, asked: Option<&str>, limits: &Limits) -> Result<Libra
 /// The module of an open package that is asked for, or the only one.
 pub fn chosen(library: &Library, asked: Option<&str>) -> Result<LibraryModule, Failure> {
     let names: Vec<String> = library.modules().map(|module| module.info().name.clone()).collect();
-    let unclear = || Failure::usage(format!("name one of the modules with --module: {}", names.join(", ")));
-    library.module(asked).map_err(|_| unclear())
+    library.module(asked).map_err(|_| {
+        let names = names.join(", ");
+        Failure::usage(match asked {
+            Some(asked) => format!("there is no module {asked}; the package has {names}"),
+            None => format!("name one of the modules with --module: {names}"),
+        })
+    })
 }
 
 /// The name under which the runs of a module, or of one of its functions, are recorded.

@@ -42,6 +42,10 @@ pub fn method(program: &Program, asked: Option<&str>) -> Result<String, Failure>
 
 /// Options for loading a method, with its data files open.
 pub fn options(how: Execution<'_>, session: &mut Session) -> Result<Options, Failure> {
+    if how.native.module.is_some() || how.native.function.is_some() {
+        let message = "--module and --function choose from a Model Library Format package; a program has --method";
+        return Err(Failure::usage(message));
+    }
     let data = open_data(how.data, session)?;
     let threads = how.threads.map(usize::from);
     // What an instruction wrote is found where the file has the instruction.
