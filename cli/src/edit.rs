@@ -17,7 +17,7 @@ pub enum Takes {
     Programs,
     /// Data files of any generation.
     DataFiles,
-    /// What has tensors by name.
+    /// Files with tensors by name.
     Both,
 }
 

@@ -88,7 +88,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     Ok(status)
 }
 
-/// What has a name in a file, if that is asked for.
+/// Names in a file, of those that are asked for.
 fn list(path: &Path, glob: Option<&Glob>, session: &mut Session) -> Result<Vec<Listed>, Failure> {
     let (opened, file) = (open(path, Takes::Both, session)?, name_of(path));
     let found = named(&package(&opened, path)?).map_err(|error| Failure::from(error).about(&file))?;

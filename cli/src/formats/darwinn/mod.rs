@@ -180,7 +180,7 @@ impl Format for Darwinn {
         package(head, limits).map(|package| package.bytes()).into_iter().collect()
     }
 
-    /// What is compiled has no operators to look up.
+    /// Compiled code has no operators to look up.
     fn ops_against(
         &self,
         file: &File,

@@ -120,7 +120,7 @@ impl Format for TfLite {
         model(head, limits).iter().flat_map(|model| model.packages().map(|(_, package)| package.bytes())).collect()
     }
 
-    /// What is compiled has no operators to look up.
+    /// Compiled code has no operators to look up.
     fn ops_against(
         &self,
         file: &File,
