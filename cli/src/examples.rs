@@ -61,7 +61,7 @@ const WIDTH: usize = 78;
 /// Space in front of an example.
 const INDENT: &str = "  ";
 
-/// What is between the lines of a command that is long.
+/// Separator of the lines of a long command.
 const CONTINUED: &str = " \\\n      ";
 
 /// The parts of a text that fit a line each, divided at spaces outside of quotes.

@@ -186,7 +186,7 @@ fn documents_are_called_after_their_commands() {
     }
 }
 
-/// What is missing at the end of a file comes before the findings that follow from it, whatever the command.
+/// The missing end of a file comes before the findings that follow from it, whatever the command.
 #[test]
 fn every_command_says_that_a_file_is_cut_short() {
     let folder = Folder::new("cut_short");
