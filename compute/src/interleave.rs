@@ -33,8 +33,7 @@ pub(crate) struct Tile<'a, F> {
     pub convert: F,
 }
 
-/// As many units of each row at a time as a line of the cache has, and a vector: a square of units is turned at once, as
-/// floats, of which nothing but their bits matters.
+/// Squares of units are turned, as many units of each row as a vector has lanes. They go as floats, whose bits alone matter.
 impl<F: Fn(u32) -> u32> WithFloats for Tile<'_, F> {
     type Output = ();
 

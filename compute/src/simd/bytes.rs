@@ -69,7 +69,7 @@ pub(crate) trait Bytes: Copy {
     type Weights: Copy;
     /// An input as products take it.
     type Input: Pod;
-    /// What turns inputs into the numbers that are multiplied, in registers.
+    /// Vector that turns inputs into the numbers that are multiplied.
     type Mask: Copy;
     /// Bytes of four taps of neighbouring channels.
     type Column<'a>: Copy;

@@ -60,8 +60,8 @@ impl Bytes for AvxVnni {
         unsafe { [_mm256_loadu_si256(halves[0].as_ptr().cast()), _mm256_loadu_si256(halves[1].as_ptr().cast())] }
     }
 
-    /// Nothing is known about it: where it is, vectors of four times the same bytes are one instruction that loads and flips
-    /// them, otherwise two.
+    /// Signs to be flipped. The compiler knows nothing of them: it would flip bytes before it repeats them, in one instruction
+    /// more.
     #[inline(always)]
     fn mask(self) -> __m256i {
         // SAFETY: the token exists.
@@ -124,7 +124,7 @@ impl Bytes for Avx512Vnni {
         unsafe { _mm512_loadu_si512(group.0.as_ptr().cast()) }
     }
 
-    /// As that of the shorter vectors.
+    /// Signs to be flipped, as those of shorter vectors.
     #[inline(always)]
     fn mask(self) -> __m512i {
         // SAFETY: the token exists.
