@@ -26,7 +26,18 @@ pub fn open(name: &str, access: &Access) -> Result<RemoteSource, RemoteError> {
             (Box::new(store.build().map_err(|_| RemoteError::Failed)?), Path::default())
         }
     };
-    RemoteSource::open(store, path, transport, shown(name), access.limits.fetch_bytes)
+    let source = RemoteSource::open(store, path, transport, shown(name), access.limits.fetch_bytes);
+    source.map_err(|error| match (error, store_of(name)) {
+        // Without credentials, clients of stores ask a machine that hands some out.
+        (RemoteError::Unencrypted, Some(store)) => RemoteError::Store(store),
+        (error, _) => error,
+    })
+}
+
+/// The scheme of a cloud store, if the name has one.
+fn store_of(name: &str) -> Option<&'static str> {
+    let (scheme, _) = name.split_once("://")?;
+    ["s3", "gs", "az"].into_iter().find(|store| scheme.eq_ignore_ascii_case(store))
 }
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]

@@ -153,6 +153,8 @@ fn without_credentials_nothing_is_asked() {
             command.env("AWS_REGION", region);
         }
         let output = command.output().unwrap();
-        assert!([Some(2), Some(3)].contains(&output.status.code()), "{object}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!([Some(2), Some(3)].contains(&output.status.code()), "{object}: {said}");
+        assert!(said.contains("the environment does not say how to reach"), "{object}: {said}");
     }
 }

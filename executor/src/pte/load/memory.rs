@@ -283,7 +283,7 @@ fn missing_data(source: &Source<'_>) -> Result<LoadError, LoadError> {
         Some(other) => (ErrorCode::NotFound, Some(other)),
         None => (ErrorCode::InvalidState, None),
     };
-    Ok(LoadError::method(code, missing.described(other.as_deref())))
+    Ok(LoadError::method(code, missing.described(other)))
 }
 
 fn out_of_table(place: &Place, len: usize) -> LoadError {
