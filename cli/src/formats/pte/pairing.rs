@@ -115,7 +115,7 @@ impl Pairing<'_> {
         match (missing.first(), self.data.iter().find_map(|data| data.keys().first().cloned())) {
             (Some(first), Some(other)) if self.wanted.is_foreign() => {
                 let names: Vec<&str> = files.iter().map(|head| head.file.name.as_str()).collect();
-                let message = format!("{}: {}", names.join(", "), self.wanted.described(Some(&other)));
+                let message = format!("{}: {}", names.join(", "), self.wanted.described(Some(other)));
                 self.report(&PAIR_MISSING, first.path.clone(), first.offset, message);
             }
             _ => {
