@@ -37,7 +37,9 @@ pub enum RemoteError {
     )]
     Credentials,
     /// The settings of a cloud store in the environment are not complete.
-    #[error("the environment does not say how to reach the {0} store: it has no credentials, or an address without https")]
+    #[error(
+        "the environment does not say how to reach the {0} store: it has no credentials, or an address without https"
+    )]
     Store(&'static str),
     /// A server is where it may not be.
     #[error("{host} is at {address}, {why}")]
