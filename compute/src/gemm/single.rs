@@ -118,23 +118,27 @@ impl WithFloats for FewRows<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
-        match (self.lhs.rows, F::TILES) {
-            (2, VECTORS) => self.rows::<F, 2, VECTORS>(floats),
-            (3, VECTORS) => self.rows::<F, 3, VECTORS>(floats),
-            (4, VECTORS) => self.rows::<F, 4, VECTORS>(floats),
-            (2, _) => self.rows::<F, 2, 1>(floats),
-            (3, _) => self.rows::<F, 3, 1>(floats),
-            (4, _) => self.rows::<F, 4, 1>(floats),
-            (rows, _) => (0..rows).for_each(|row| {
-                let out = &mut self.out[row * self.rhs.cols..][..self.rhs.cols];
-                let row = FewRows { lhs: self.lhs.rows(row, 1), rhs: self.rhs, terms: self.terms.of_rows(row, 1), out };
-                { row }.rows::<F, 1, 1>(floats);
-            }),
+        match F::TILES {
+            VECTORS => self.vectors::<F, VECTORS>(floats),
+            _ => self.vectors::<F, 1>(floats),
         }
     }
 }
 
 impl FewRows<'_, '_> {
+    /// All rows, so many vectors of each at a time.
+    #[inline(always)]
+    fn vectors<F: Floats, const TILES: usize>(&mut self, floats: F) {
+        match self.lhs.rows {
+            0 => {}
+            1 => self.rows::<F, 1, TILES>(floats),
+            2 => self.rows::<F, 2, TILES>(floats),
+            3 => self.rows::<F, 3, TILES>(floats),
+            4 => self.rows::<F, MOST_ROWS, TILES>(floats),
+            rows => unreachable!("{rows} rows, which are up to {MOST_ROWS}"),
+        }
+    }
+
     /// All columns of `ROWS` rows, so many vectors of them at a time.
     #[inline(always)]
     fn rows<F: Floats, const ROWS: usize, const TILES: usize>(&mut self, floats: F) {

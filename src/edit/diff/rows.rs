@@ -210,7 +210,7 @@ mod tests {
             [("a".into(), "[]".into(), "absent".into()), ("b".into(), "absent".into(), "{\"c\":\"d\"}".into())]
         );
         let items = found(&json!([{}, {}]), &json!([{}]));
-        assert_eq!(items, [("".into(), "2 items".into(), "1 items".into())]);
+        assert_eq!(items, [("".into(), "2 items".into(), "1 item".into())]);
     }
 
     /// Compares the difference of two whole texts with the one made from a stretch of them.
