@@ -10,7 +10,7 @@ use edgepack_format::FileKind;
 use serde::Serialize;
 
 use crate::edit::{not_text, write_ready};
-use crate::file::{empty, name_of};
+use crate::file::{File, name_of};
 use crate::formats::wrong_kind;
 use crate::remote::{NOT_BESIDE, remote};
 use crate::session::Session;
@@ -56,12 +56,10 @@ pub(crate) struct Built {
 /// Runs the command.
 pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     const WANTED: &str = "JSON that `dump` wrote";
-    let file = session.open(&args.file)?;
+    // Read piece by piece: mapped, its pages would count as memory.
+    let file = File::of(name_of(&args.file), session.source(&args.file)?, &session.limits)?;
     if !matches!(file.head.kind, FileKind::Dump | FileKind::Unknown) {
         return Err(wrong_kind(&file, WANTED));
-    }
-    if file.source.is_empty() {
-        return Err(empty(&file.name));
     }
     let json = DocumentText::read(Arc::clone(&file.source)).map_err(|error| match error {
         Error::NotText => not_text(&file, WANTED),
