@@ -127,15 +127,13 @@ pub fn dump_library(parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String
 /// The package as JSON like [`dump_library`], with digests of the archive it is from: `build` says whether it made the
 /// same.
 pub fn dump_library_of(library: &Library, parts: &LibraryParts<'_>, blobs: Blobs<'_>) -> Result<String, Error> {
-    // What a document without the layout gives.
-    let own = LibraryParts { layout: None, ..parts.clone() };
-    let own = Blobs::Inline.with(|store| dumped(&own, None, store))?;
-    let none = |name: &str| Err(Error::refused(name, "there are no files"));
-    let own = build_library_from(&own, &mut { none })?
-        .0
-        .archive()
-        .map_err(|error| Error::refused("the archive", error.to_string()))?
-        .0;
+    // A document without the layout gives these texts; all else it gives as it is.
+    let metadata = metadata_of(&serde_json::from_str(&parts.metadata.to_text())?)?;
+    let mut own = LibraryParts { metadata, layout: None, ..parts.clone() };
+    for graph in own.modules.iter_mut().filter_map(|module| module.graph.as_mut()) {
+        *graph = graph_of(&serde_json::from_str::<Value>(graph)?.to_string())?.into();
+    }
+    let own = own.archive().map_err(|error| Error::refused("the archive", error.to_string()))?.0;
     let origin = Origin::of(&Content::from(library.bytes().to_vec()), |out| out.write_all(&own))?;
     blobs.with(|store| dumped(parts, Some(origin), store))
 }
@@ -224,8 +222,7 @@ pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<(LibraryPar
     if schema != SCHEMA {
         return Err(Error::Document(format!("the schema is {schema:?}, not {SCHEMA:?}")));
     }
-    let metadata =
-        Metadata::parse(library.metadata.to_string().as_bytes(), &Limits::DEFAULT).map_err(Error::Invalid)?;
+    let metadata = metadata_of(&library.metadata)?;
     if metadata.modules.len() != library.modules.len() {
         let message =
             format!("the metadata have {} modules, the document {}", metadata.modules.len(), library.modules.len());
@@ -254,6 +251,11 @@ pub fn build_library_from(text: &str, open: &mut Open<'_>) -> Result<(LibraryPar
     let files = library.files.into_iter().map(|file| Ok((file.path, Cow::Owned(file.content.bytes(open)?))));
     let files = files.collect::<Result<BTreeMap<_, _>, Error>>()?;
     Ok((LibraryParts { metadata, modules, files, layout: library.layout }, library.origin))
+}
+
+/// The metadata that a document holds.
+fn metadata_of(value: &Value) -> Result<Metadata, Error> {
+    Metadata::parse(value.to_string().as_bytes(), &Limits::DEFAULT).map_err(Error::Invalid)
 }
 
 /// The text of a graph in the builder's form; one that is not a graph stays as it is.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use edgepack_format::pte::releases::Release;
 
 use crate::edit::read_text;
-use crate::file::name_of;
-use crate::formats;
+use crate::file::{File, name_of};
 use crate::formats::pte::{Offered, Selection, list_releases};
+use crate::formats::{self, Format};
 use crate::many::Files;
 use crate::session::Session;
 use crate::status::{Failure, Status};
@@ -50,7 +50,7 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     if args.yaml {
         let mut selection = Selection::default();
         let status = args.files.each(session, |file, session| {
-            let (file, format) = formats::open(&file.path, session)?;
+            let (file, format) = open(&file.path, session)?;
             let program = format.program(&file, &session.limits)?;
             selection.add(&program, &file.name).map(|()| Status::Fine)
         })?;
@@ -62,18 +62,27 @@ pub fn run(args: &Args, session: &mut Session) -> Result<Status, Failure> {
     }
     if args.releases || args.release.is_some() {
         return args.files.each(session, |file, session| {
-            let (file, format) = formats::open(&file.path, session)?;
+            let (file, format) = open(&file.path, session)?;
             list_releases(&format.program(&file, &session.limits)?, &file, args.release, session)
         });
     }
     let offered = args.against.as_ref().map(|path| offered(path, session)).transpose()?;
     args.files.each(session, |file, session| {
-        let (file, format) = formats::open(&file.path, session)?;
+        let (file, format) = open(&file.path, session)?;
         match &offered {
             None => format.ops(&file, session),
             offered => format.ops_against(&file, offered.as_ref(), session),
         }
     })
+}
+
+/// Opens a file that has operators to look up.
+fn open(path: &Path, session: &mut Session) -> Result<(File, &'static dyn Format), Failure> {
+    let (file, format) = formats::open(path, session)?;
+    match formats::is_compiled(format.kind()) {
+        true => Err(formats::wrong_kind(&file, "a program or package")),
+        false => Ok((file, format)),
+    }
 }
 
 /// Operators and backends of another runtime.

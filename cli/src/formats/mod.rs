@@ -320,6 +320,11 @@ pub fn read(path: &Path, session: &mut Session) -> Result<(Head, &'static dyn Fo
     Ok((Head::read(file, &session.limits)?, format))
 }
 
+/// Returns whether files of a kind hold code that was compiled for an Edge TPU, in place of operators.
+pub fn is_compiled(kind: FileKind) -> bool {
+    matches!(kind, FileKind::TfLite | FileKind::DarwinnPackage)
+}
+
 /// The failure of a file of another kind than the command is for, with a way to one where there is one.
 pub fn wrong_kind(file: &File, wanted: &str) -> Failure {
     let way = match file.head.kind {

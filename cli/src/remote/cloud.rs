@@ -44,21 +44,21 @@ fn store(
         "s3" => {
             let store = object_store::aws::AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
             let store = store.with_http_connector(transport.clone()).with_crypto_provider(super::crypto::provider()?);
-            Ok(Box::new(store.build().map_err(|_| RemoteError::Store("s3"))?))
+            Ok(Box::new(store.build().map_err(|_| RemoteError::Store(scheme.to_owned()))?))
         }
         #[cfg(feature = "gcs")]
         "gs" => {
             let store = object_store::gcp::GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
             let store = store.with_retry(retry).with_http_connector(transport.clone());
             let store = store.with_crypto_provider(super::crypto::provider()?);
-            Ok(Box::new(store.build().map_err(|_| RemoteError::Store("gs"))?))
+            Ok(Box::new(store.build().map_err(|_| RemoteError::Store(scheme.to_owned()))?))
         }
         #[cfg(feature = "azure")]
         "az" => {
             let store = object_store::azure::MicrosoftAzureBuilder::from_env().with_container_name(bucket);
             let store = store.with_retry(retry).with_http_connector(transport.clone());
             let store = store.with_crypto_provider(super::crypto::provider()?);
-            Ok(Box::new(store.build().map_err(|_| RemoteError::Store("az"))?))
+            Ok(Box::new(store.build().map_err(|_| RemoteError::Store(scheme.to_owned()))?))
         }
         other => {
             let feature = match other {

@@ -34,7 +34,7 @@ mod functions {
     pub struct Functions;
 
     fn refused() -> Error {
-        Error::Generic { store: "environment", source: Box::new(RemoteError::Store("cloud")) }
+        Error::Generic { store: "environment", source: Box::new(RemoteError::Store("cloud".to_owned())) }
     }
 
     impl CryptoProvider for Functions {

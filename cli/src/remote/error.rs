@@ -40,7 +40,7 @@ pub enum RemoteError {
     #[error(
         "the environment does not say how to reach the {0} store: it has no credentials, or an address without https"
     )]
-    Store(&'static str),
+    Store(String),
     /// A server is where it may not be.
     #[error("{host} is at {address}, {why}")]
     Address {

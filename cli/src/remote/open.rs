@@ -15,11 +15,11 @@ use super::transport::Transport;
 pub fn open(name: &str, access: &Access) -> Result<RemoteSource, RemoteError> {
     let transport = Transport::new(access.clone());
     let retry = RetryConfig { max_retries: 2, retry_timeout: access.timeout, ..RetryConfig::default() };
-    let (store, path): (Box<dyn object_store::ObjectStore>, Path) = match name.split_once("://") {
-        Some((scheme, _)) if !["https", "http"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) => {
-            object(name, &transport, retry)?
-        }
-        _ => {
+    let scheme = name.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+    let is_object = !["", "https", "http"].contains(&&*scheme);
+    let (store, path): (Box<dyn object_store::ObjectStore>, Path) = match is_object {
+        true => object(name, &transport, retry)?,
+        false => {
             let place = Place::parse(name, access.loopback_http)?;
             let store =
                 HttpBuilder::new().with_url(place.url()).with_http_connector(transport.clone()).with_retry(retry);
@@ -27,17 +27,11 @@ pub fn open(name: &str, access: &Access) -> Result<RemoteSource, RemoteError> {
         }
     };
     let source = RemoteSource::open(store, path, transport, shown(name), access.limits.fetch_bytes);
-    source.map_err(|error| match (error, store_of(name)) {
+    source.map_err(|error| match error {
         // Without credentials, clients of stores ask a machine that hands some out.
-        (RemoteError::Unencrypted, Some(store)) => RemoteError::Store(store),
-        (error, _) => error,
+        RemoteError::Unencrypted if is_object => RemoteError::Store(scheme),
+        error => error,
     })
-}
-
-/// The scheme of a cloud store, if the name has one.
-fn store_of(name: &str) -> Option<&'static str> {
-    let (scheme, _) = name.split_once("://")?;
-    ["s3", "gs", "az"].into_iter().find(|store| scheme.eq_ignore_ascii_case(store))
 }
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]

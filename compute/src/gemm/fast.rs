@@ -62,7 +62,7 @@ impl Gemm<f32> for Fast {
             single::times_columns(out, lhs, mat, terms);
         } else if lhs.rows <= single::MOST_ROWS
             && mat.col_stride == 1
-            && mat.rows * mat.cols * size_of::<f32>() <= CACHE
+            && mat.rows.saturating_mul(mat.cols) <= CACHE / size_of::<f32>()
         {
             single::few_times_rows(out, lhs, mat, terms);
         } else {

@@ -7,13 +7,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use edgepack_executor::darwinn::{self, Addresses, Extraction, Output, Transfer, dequantize};
-use edgepack_format::FileKind;
 use edgepack_format::darwinn::{Accept, Executable, Layer, PackageRef};
 use edgepack_loader::Registry;
 use serde::Serialize;
 
 use crate::file::name_of;
-use crate::formats::{self, Format, Head, wrong_kind};
+use crate::formats::{self, Format, Head, is_compiled, wrong_kind};
 use crate::readable::sound_rows;
 use crate::session::Session;
 use crate::spelling;
@@ -295,7 +294,7 @@ fn package(path: &Path, index: usize, session: &mut Session) -> Result<Vec<u8>, 
 pub fn compiled(path: &Path, session: &mut Session) -> Result<(Head, &'static dyn Format), Failure> {
     let (head, format) = formats::read(path, session)?;
     let (name, kind) = (&head.file.name, format.kind());
-    if !matches!(kind, FileKind::TfLite | FileKind::DarwinnPackage) {
+    if !is_compiled(kind) {
         return Err(wrong_kind(&head.file, "a compiled model or package"));
     }
     if let Some(error) = format.verify(&head, session).first_error() {

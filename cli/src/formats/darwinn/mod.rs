@@ -20,7 +20,7 @@ use edgepack_format::row::Table as _;
 use edgepack_format::{rules, wire};
 
 use super::inspection::{Inside, Summary, show};
-use super::{Format, Head, Piece, Root, Size, pte, wrong_kind};
+use super::{Format, Head, Piece, Root, Size, pte};
 use crate::file::File;
 use crate::profile::ExportRecord;
 use crate::session::Session;
@@ -178,16 +178,6 @@ impl Format for Darwinn {
 
     fn packages<'a>(&self, head: &'a Head, limits: &Limits) -> Vec<&'a [u8]> {
         package(head, limits).map(|package| package.bytes()).into_iter().collect()
-    }
-
-    /// Compiled code has no operators to look up.
-    fn ops_against(
-        &self,
-        file: &File,
-        _offered: Option<&pte::Offered>,
-        _session: &mut Session,
-    ) -> Result<Status, Failure> {
-        Err(wrong_kind(file, "a program or package"))
     }
 
     fn program(&self, file: &File, _limits: &Limits) -> Result<pte::Opened, Failure> {

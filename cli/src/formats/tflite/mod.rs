@@ -16,7 +16,7 @@ use edgepack_format::tflite::{Model, ModelRef, verify};
 use edgepack_format::wire;
 
 use super::inspection::{Inside, Summary, show};
-use super::{Format, Head, Piece, Root, Size, darwinn, pte, wrong_kind};
+use super::{Format, Head, Piece, Root, Size, darwinn, pte};
 use crate::file::File;
 use crate::profile::ExportRecord;
 use crate::session::Session;
@@ -118,16 +118,6 @@ impl Format for TfLite {
 
     fn packages<'a>(&self, head: &'a Head, limits: &Limits) -> Vec<&'a [u8]> {
         model(head, limits).iter().flat_map(|model| model.packages().map(|(_, package)| package.bytes())).collect()
-    }
-
-    /// Compiled code has no operators to look up.
-    fn ops_against(
-        &self,
-        file: &File,
-        _offered: Option<&pte::Offered>,
-        _session: &mut Session,
-    ) -> Result<Status, Failure> {
-        Err(wrong_kind(file, "a program or package"))
     }
 
     fn program(&self, file: &File, limits: &Limits) -> Result<pte::Opened, Failure> {

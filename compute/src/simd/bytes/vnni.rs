@@ -60,8 +60,8 @@ impl Bytes for AvxVnni {
         unsafe { [_mm256_loadu_si256(halves[0].as_ptr().cast()), _mm256_loadu_si256(halves[1].as_ptr().cast())] }
     }
 
-    /// Signs to be flipped. The compiler knows nothing of them: it would flip bytes before it repeats them, in one instruction
-    /// more.
+    /// Signs to be flipped. The compiler knows nothing of them: it would read, flip and repeat four bytes in three instructions
+    /// in place of one.
     #[inline(always)]
     fn mask(self) -> __m256i {
         // SAFETY: the token exists.

@@ -184,7 +184,8 @@ impl<'a> Places<'a> {
             Some(bytes) => bytes.clone(),
             None => {
                 let Some(bytes) = source.data.data(name)? else {
-                    return Err(missing_data(source)?);
+                    let message = format!("the key {name} has a tensor layout, and no data");
+                    return Err(fail(ErrorCode::NotFound, message));
                 };
                 self.external.insert(name.to_owned(), bytes.clone());
                 bytes

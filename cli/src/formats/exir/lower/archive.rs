@@ -47,18 +47,16 @@ impl OpenArchive {
             Content::File(path) => Archive::open(path),
             Content::Bytes(bytes) => Archive::parse(bytes),
         };
-        let archive = archive.map_err(|error| failure(error).about(&self.file.name))?;
-        if archive.methods().is_empty() && self.file.head.kind == FileKind::Unknown {
-            return Err(refused(&self.file));
+        let about = |error| failure(error).about(&self.file.name);
+        let archive = archive.map_err(about)?;
+        let methods = archive.methods();
+        if methods.is_empty() {
+            return Err(match self.file.head.kind {
+                FileKind::Unknown => refused(&self.file),
+                _ => about(edgepack_exir::Error::NoRecord("models/NAME.json".to_owned())),
+            });
         }
-        let programs = Ok(archive).and_then(|archive| {
-            let methods = archive.methods();
-            if methods.is_empty() {
-                return Err(edgepack_exir::Error::NoRecord("models/NAME.json".to_owned()));
-            }
-            let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
-            methods.into_iter().map(method).collect()
-        });
-        programs.map_err(|error| failure(error).about(&self.file.name))
+        let method = |(name, model): (Option<&str>, &str)| Ok((name.map(str::to_owned), archive.model(model)?));
+        methods.into_iter().map(method).collect::<Result<_, _>>().map_err(about)
     }
 }
