@@ -5,14 +5,18 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use crate::simd::dot::{CHANNELS, Dot, Group, WithDot};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, Line, WithFloats, add_products};
+use crate::simd::path::Path;
 
 /// The most that one thread does in a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Peak {
     /// Multiplications of `f32`, each with an addition.
     pub multiply_adds: f64,
+    /// Multiplications of bytes, each with an addition.
+    pub byte_multiply_adds: f64,
     /// Bytes read and written.
     pub bytes: f64,
 }
@@ -29,7 +33,14 @@ impl Peak {
         let path = FloatPath::best();
         let mut products = 0;
         let product = best(|| products = path.run(Products));
-        Peak { multiply_adds: products as f64 / product.as_secs_f64(), bytes: (2 * COPIED) as f64 / copy.as_secs_f64() }
+        let path = Path::best();
+        let mut byte_products = 0;
+        let byte_product = best(|| byte_products = path.run(ByteProducts));
+        Peak {
+            multiply_adds: products as f64 / product.as_secs_f64(),
+            byte_multiply_adds: byte_products as f64 / byte_product.as_secs_f64(),
+            bytes: (2 * COPIED) as f64 / copy.as_secs_f64(),
+        }
     }
 }
 
@@ -74,14 +85,45 @@ impl WithFloats for Products {
     }
 }
 
+/// Products of bytes that stay in the first level of cache; returns how many.
+struct ByteProducts;
+
+impl WithDot for ByteProducts {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<D: Dot>(self, dot: D) -> usize {
+        const EIGHTS: usize = 16;
+        const TIMES: usize = 200;
+        let row = [[[1i8; 4]; 2]; EIGHTS];
+        let weights = [Group([1; 4 * CHANNELS]); 2 * EIGHTS];
+        macro_rules! multiply {
+            ($rows:literal, $tiles:literal) => {{
+                let mut sums = [dot.start_rows([0; $rows]); $tiles];
+                for _ in 0..TIMES {
+                    dot.add_bytes(&mut sums, black_box([&weights[..]; $tiles]), black_box([&row[..]; $rows]));
+                }
+                for sums in sums {
+                    for sums in dot.settle(sums) {
+                        black_box(dot.sums(sums));
+                    }
+                }
+                TIMES * EIGHTS * 8 * $rows * $tiles * CHANNELS
+            }};
+        }
+        if D::TILES >= 4 { multiply!(4, 4) } else { multiply!(4, 1) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn limits_are_those_of_some_machine() {
-        let Peak { multiply_adds, bytes } = Peak::measure();
+        let Peak { multiply_adds, byte_multiply_adds, bytes } = Peak::measure();
         assert!(multiply_adds > 1e5 && multiply_adds < 1e13, "{multiply_adds}");
+        assert!(byte_multiply_adds > 1e5 && byte_multiply_adds < 1e14, "{byte_multiply_adds}");
         assert!(bytes > 1e6 && bytes < 1e14, "{bytes}");
     }
 }

@@ -37,8 +37,8 @@ use pool::{Pool, Shared};
 pub struct Threads(Option<Arc<Pool>>);
 
 impl Threads {
-    /// Starts this many threads; 0 is as many as the machine has. One is the caller's: none is started. So it is where the
-    /// platform has no threads, as `wasm32-unknown-unknown`.
+    /// Starts threads, so that there are this many with the caller's; 0 is as many as the machine has. Where the platform
+    /// has no threads, as `wasm32-unknown-unknown`, there is the caller's alone.
     pub fn new(count: usize) -> Result<Threads, StartError> {
         let count = if count == 0 { thread::available_parallelism().map_or(1, usize::from) } else { count };
         if count == 1 {
@@ -53,21 +53,24 @@ impl Threads {
 
     /// Returns the number of threads.
     pub fn count(&self) -> usize {
-        self.shared().map_or(1, Shared::count)
+        self.shared().map_or(1, |shared| shared.count())
     }
 
-    /// Runs `work` on one of the threads; loops inside it are split among all of them. While they run work of another
-    /// caller, or where there is one thread, the calling thread does this by itself. Panics of `work` reach the caller.
-    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+    /// Runs `work` on this thread; loops inside it are split among all of them. While the others help another caller, or
+    /// where there is one thread, they are not split.
+    pub fn run<R>(&self, work: impl FnOnce() -> R) -> R {
         let Some(shared) = self.shared() else { return pool::alone(work) };
         if shared.is_here() {
             return work();
         }
-        shared.hand_over(1, work).unwrap_or_else(pool::alone)
+        match shared.enter() {
+            Some(_caller) => work(),
+            None => pool::alone(work),
+        }
     }
 
-    fn shared(&self) -> Option<&Shared> {
-        self.0.as_ref().map(|pool| &*pool.shared)
+    fn shared(&self) -> Option<&Arc<Shared>> {
+        self.0.as_ref().map(|pool| &pool.shared)
     }
 }
 
@@ -83,7 +86,7 @@ impl std::fmt::Debug for Threads {
 pub struct StartError(String);
 
 /// The threads of loops outside of any other threads.
-fn process() -> Option<&'static Shared> {
+fn process() -> Option<&'static Arc<Shared>> {
     static PROCESS: OnceLock<Threads> = OnceLock::new();
     PROCESS.get_or_init(|| Threads::new(0).unwrap_or(Threads(None))).shared()
 }
@@ -98,7 +101,7 @@ pub fn current() -> usize {
     if pool::is_in_loop() {
         return 1;
     }
-    pool::with_worker(|worker| worker.map(Shared::count)).or_else(|| process().map(Shared::count)).unwrap_or(1)
+    pool::count().or_else(|| Some(process()?.count())).unwrap_or(1)
 }
 
 /// Time that one unit of a loop takes on one thread, about: it decides whether, and into which parts, the loop is
@@ -286,13 +289,11 @@ fn share(share: bool, count: usize, batch: usize, f: impl Fn(Range<usize>) + Syn
     if !share || count <= batch || current() == 1 {
         return f(0..count);
     }
-    if pool::is_worker() {
-        return pool::with_worker(|worker| {
-            worker.into_iter().for_each(|shared| shared.for_each_batch(count, batch, &f))
-        });
+    if let Some(shared) = pool::workers() {
+        return shared.for_each_batch(count, batch, f);
     }
-    let Some(shared) = process() else { return f(0..count) };
-    if shared.hand_over(shared.count(), || shared.for_each_batch(count, batch, &f)).is_err() {
-        f(0..count);
+    match process().and_then(|shared| Some((shared, shared.enter()?))) {
+        Some((shared, _caller)) => shared.for_each_batch(count, batch, f),
+        None => f(0..count),
     }
 }

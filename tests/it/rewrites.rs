@@ -139,19 +139,9 @@ fn images(activation: &str, read_twice: bool, amounts: bool) -> Assembly {
     let (dense, deep) =
         (a.constant(float(&[8, 8, 3, 3]), &numbers(576)), a.constant(float(&[8, 1, 3, 3]), &numbers(72)));
     let bias = a.constant(float(&[8]), &numbers(8));
-    let mean = if amounts { positive(numbers(8), -1.0) } else { numbers(8) };
-    let middle = a.constant(float(&[8]), &mean);
-    let variance: Vec<f32> = (1..9).map(|i| i as f32 * 0.5).collect();
-    let variance = a.constant(float(&[8]), bytemuck::cast_slice(&variance));
-    let (momentum, epsilon) = (a.double(0.1), a.double(1e-5));
-
     let (y, z, w) = (place(&mut a, image), place(&mut a, image), place(&mut a, image));
     a.call("aten::convolution.out", &[x, dense, bias, ones, ones, ones, no, zeros, one, y, y]);
-    let empty =
-        [a.planned_at(Spec::new(ScalarType::FLOAT, &[0]), 0), a.planned_at(Spec::new(ScalarType::FLOAT, &[0]), 0)];
-    let results = a.tensors(&[z, empty[0], empty[1]]);
-    let norm = [y, bias, bias, middle, variance, momentum, epsilon, z, empty[0], empty[1], results];
-    a.call("aten::_native_batch_norm_legit_no_training.out", &norm);
+    norm(&mut a, y, bias, z, amounts);
     match activation {
         "aten::relu.out" => a.call(activation, &[z, w, w]),
         _ => {
@@ -175,6 +165,42 @@ fn images(activation: &str, read_twice: bool, amounts: bool) -> Assembly {
     a
 }
 
+/// A batch norm of eight channels, whose factors and offsets are one constant.
+fn norm(a: &mut Assembly, from: Id, factors: Id, to: Id, amounts: bool) {
+    let mean = if amounts { positive(numbers(8), -1.0) } else { numbers(8) };
+    let middle = a.constant(float(&[8]), &mean);
+    let variance: Vec<f32> = (1..9).map(|i| i as f32 * 0.5).collect();
+    let variance = a.constant(float(&[8]), bytemuck::cast_slice(&variance));
+    let (momentum, epsilon) = (a.double(0.1), a.double(1e-5));
+    let empty = [0; 2].map(|_| a.planned_at(Spec::new(ScalarType::FLOAT, &[0]), 0));
+    let results = a.tensors(&[to, empty[0], empty[1]]);
+    let args = [from, factors, factors, middle, variance, momentum, epsilon, to, empty[0], empty[1], results];
+    a.call("aten::_native_batch_norm_legit_no_training.out", &args);
+}
+
+/// A line `[1, 8, 40]` through a convolution, whose weight is read as it is stored, and a batch norm.
+fn line(amounts: bool) -> Assembly {
+    let numbers = |count: usize| if amounts { positive(numbers(count), 1.0) } else { numbers(count) };
+    let mut a = Assembly::new();
+    let sizes: &[i32] = &[1, 8, 40];
+    let [x, y, z] = [0, 1, 2].map(|at| a.planned_at(float(sizes), at * 4 * 8 * 40));
+    let (one, zero, no) = (a.int(1), a.int(0), a.bool(false));
+    let (ones, zeros) = (a.ints(&[one]), a.ints(&[zero]));
+    let (weight, bias) = (a.constant(float(&[8, 8, 3]), &numbers(192)), a.constant(float(&[8]), &numbers(8)));
+    a.call("aten::convolution.out", &[x, weight, bias, ones, ones, ones, no, zeros, one, y, y]);
+    norm(&mut a, y, bias, z, amounts);
+    a.inputs(&[x]);
+    a.outputs(&[z]);
+    a
+}
+
+#[test]
+fn weights_that_are_not_packed_take_the_factors_of_norms() {
+    let amounts = line(true);
+    let apart = Apart::Sums { amounts: &amounts, roundings: 24 + 2 + 8 };
+    assert_eq!(runs_alike(&line(false), &[1, 8, 40], apart), ["edgepack::convolution.scaled_out"]);
+}
+
 /// Number of roundings of a sum of 72 products and a bias, of a batch norm, folded or not, of a sum of nine products,
 /// of an addition and of a mean of 36.
 const ROUNDINGS: usize = 74 + 8 + 10 + 1 + 37;
@@ -191,7 +217,7 @@ fn convolutions_absorb_what_follows() {
         let amounts = images(activation, false, true);
         let apart = Apart::Sums { amounts: &amounts, roundings: ROUNDINGS };
         let names = runs_alike(&images(activation, false, false), &[1, 8, 6, 6], apart);
-        let clamped = "edgepack::convolution.epilogue_out";
+        let clamped = "edgepack::convolution.scaled_epilogue_out";
         assert_eq!(names, [clamped, "aten::convolution.out", "aten::add.out", "aten::mean.out"], "{activation}");
     }
 }

@@ -16,8 +16,9 @@ use crate::units::{bytes, duration, share};
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Roofline {
-    /// A second, on all threads.
+    /// A second, on all threads: of floats, and of bytes.
     multiply_adds_per_second: f64,
+    byte_multiply_adds_per_second: f64,
     bytes_per_second: f64,
     instructions: Vec<Instruction>,
 }
@@ -44,11 +45,13 @@ impl Roofline {
     /// Compares instructions that were watched with the limits of the machine, which are measured first, and of which so many
     /// threads are used.
     pub fn of(observation: Observation, threads: usize) -> Roofline {
-        let (Peak { multiply_adds, bytes }, threads) = (Peak::measure(), threads as f64);
-        let (multiply_adds_per_second, bytes_per_second) = (multiply_adds * threads, bytes * threads);
+        let (peak, threads) = (Peak::measure(), threads as f64);
+        let [multiply_adds_per_second, byte_multiply_adds_per_second, bytes_per_second] =
+            [peak.multiply_adds, peak.byte_multiply_adds, peak.bytes].map(|one| one * threads);
         let instruction = |step: Step| {
-            let Work { bytes, multiply_adds } = step.work.unwrap_or_default();
-            let seconds = (multiply_adds as f64 / multiply_adds_per_second).max(bytes as f64 / bytes_per_second);
+            let Work { bytes, multiply_adds, of_bytes } = step.work.unwrap_or_default();
+            let products = if of_bytes { byte_multiply_adds_per_second } else { multiply_adds_per_second };
+            let seconds = (multiply_adds as f64 / products).max(bytes as f64 / bytes_per_second);
             Instruction {
                 name: step.name,
                 index: step.instruction,
@@ -64,14 +67,16 @@ impl Roofline {
             }
         };
         let instructions = observation.steps.into_iter().map(instruction).collect();
-        Roofline { multiply_adds_per_second, bytes_per_second, instructions }
+        Roofline { multiply_adds_per_second, byte_multiply_adds_per_second, bytes_per_second, instructions }
     }
 
     /// Prints a row for every instruction, and their sum.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let giga = |x: f64| format!("{:.1}", x / 1e9);
-        let (products, moved) = (giga(self.multiply_adds_per_second), giga(self.bytes_per_second));
-        writeln!(out, "\n{TITLE}roofline{TITLE:#}  at most {products} G multiply-adds and {moved} GB a second")?;
+        let [products, of_bytes, moved] =
+            [self.multiply_adds_per_second, self.byte_multiply_adds_per_second, self.bytes_per_second].map(giga);
+        let most = format!("{products} G multiply-adds of floats, {of_bytes} G of bytes, and {moved} GB");
+        writeln!(out, "\n{TITLE}roofline{TITLE:#}  at most {most} a second")?;
         let aligns = [Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
         let mut columns = Columns::new(2, &aligns);
         let heads = ["time", "of all", "bytes", "multiply-adds", "limit", "reached", "instruction"];

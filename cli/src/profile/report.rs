@@ -241,6 +241,7 @@ fn row(group: &[usize], steps: &[Step], by: By, origins: &Origins, all: u64) -> 
         work = work.zip(step.work).map(|(sum, work)| Work {
             bytes: sum.bytes.saturating_add(work.bytes),
             multiply_adds: sum.multiply_adds.saturating_add(work.multiply_adds),
+            of_bytes: sum.of_bytes || work.of_bytes,
         });
     }
     let time = Spread::of(summed(members()));
@@ -300,7 +301,7 @@ mod tests {
             delegate: node.map(|_| 0),
             node: node.map(Node::Number),
             sizes: None,
-            work: Some(Work { bytes: 8, multiply_adds: 100 }),
+            work: Some(Work { of_bytes: false, bytes: 8, multiply_adds: 100 }),
             calls: 1,
             samples: samples.to_vec(),
         }

@@ -10,6 +10,8 @@ pub struct Work {
     pub bytes: u64,
     /// Multiplications whose results are added.
     pub multiply_adds: u64,
+    /// True if they are of bytes.
+    pub of_bytes: bool,
 }
 
 impl Work {
@@ -19,7 +21,7 @@ impl Work {
             + results.tensors().iter().map(|tensor| tensor.meta().byte_len()).sum::<usize>();
         let written = results.tensors().first().map(|tensor| tensor.meta());
         let multiplied = written.map_or(0, |out| multiply_adds(name, results.read(), &out));
-        Work { bytes: moved as u64, multiply_adds: multiplied as u64 }
+        Work { bytes: moved as u64, multiply_adds: multiplied as u64, of_bytes: own(name).is_some() }
     }
 }
 
@@ -27,7 +29,7 @@ impl Work {
 /// and are not counted; those of other operators hardly count.
 fn multiply_adds(name: &str, read: &[TensorShape<'_>], out: &TensorShape<'_>) -> usize {
     let last = |at: usize| read.get(at).and_then(|shape| shape.sizes.last()).copied().unwrap_or(0);
-    if let Some(own) = name.strip_prefix("xnnpack::") {
+    if let Some(own) = own(name) {
         return integer_multiply_adds(own, read, out);
     }
     let is = |part: &str| name.contains(part);
@@ -48,6 +50,11 @@ fn multiply_adds(name: &str, read: &[TensorShape<'_>], out: &TensorShape<'_>) ->
         0
     };
     out.element_count().saturating_mul(inner)
+}
+
+/// The name of an operator on bytes.
+fn own(name: &str) -> Option<&str> {
+    name.strip_prefix("xnnpack::")
 }
 
 /// The multiplications of operators on bytes, whose images have their channels last. Of those whose weights are no argument

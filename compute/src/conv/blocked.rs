@@ -3,10 +3,12 @@
 //! Invariant: a block has, for every tap and input channel of a group in turn, all of its output channels.
 
 use super::geometry::Geometry;
+use super::weight::scaled;
 use crate::epilogue::Clamp;
 use crate::error::{Error, room};
-use crate::gemm::blocks::{Blocks, fill};
+use crate::gemm::blocks::{Blocks, fill, fill_at};
 use crate::simd::floats::{LANES, Line, Vectors};
+use crate::simd::wide;
 use crate::zeroed::Zeroed;
 
 /// A weight as blocks of output channels, for every group: in a block all channels of a tap and an input channel together.
@@ -50,8 +52,8 @@ impl BlockedWeight {
         blocks_of(geometry).bytes().saturating_mul(geometry.groups).saturating_add(row)
     }
 
-    /// Packs a weight, in the memory there is if that is enough.
-    pub(super) fn pack(&mut self, geometry: &Geometry, weight: &[f32]) -> Result<(), Error> {
+    /// Packs a weight, each output channel times its factor if there are factors, in the memory there is if that is enough.
+    pub(super) fn pack(&mut self, geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>) -> Result<(), Error> {
         let (blocks, kernel) = (blocks_of(geometry), &geometry.weight);
         let [inputs, channels] = geometry.group_channels();
         let zeros = row_len(geometry);
@@ -67,16 +69,35 @@ impl BlockedWeight {
                 true => (group * inputs * kernel.batch.1, [kernel.batch.1, kernel.channels.1]),
                 false => (group * channels * kernel.batch.1, [kernel.channels.1, kernel.batch.1]),
             };
-            let each = inputs * columns.len().div_ceil(LANES).max(1);
-            let taps = rows.step_by(inputs.max(1)).zip(lines.chunks_exact_mut(each.max(1)));
-            for (tap, lines) in taps.map(|(row, lines)| (row / inputs, lines)) {
-                let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
-                let start = first + y * kernel.strides[1] + x * kernel.strides[2];
-                fill(&weight[start..], [row, column], 0..inputs, columns.clone(), lines);
+            let (area, tiles) = (kernel.area(), columns.len().div_ceil(LANES).max(1));
+            if row == area && kernel.strides[2] == 1 && kernel.is_linear() {
+                // The taps of an input are next to each other, and those of all inputs: one matrix.
+                let place = |row: usize| row % area * inputs + row / area;
+                fill_at(&weight[first..], [1, column], rows, columns.clone(), lines, place);
+            } else {
+                for (tap, lines) in lines.chunks_exact_mut((inputs * tiles).max(1)).enumerate() {
+                    let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
+                    let start = first + y * kernel.strides[1] + x * kernel.strides[2];
+                    fill(&weight[start..], [row, column], 0..inputs, columns.clone(), lines);
+                }
+            }
+            if let Some(factors) = factors {
+                multiply(lines, &factors[group * channels..][columns]);
             }
         })?;
         Ok(())
     }
+}
+
+/// Multiplies the channels of each row of lines by their factors.
+fn multiply(lines: &mut [Line], factors: &[f64]) {
+    wide(|| {
+        for row in lines.chunks_exact_mut(factors.len().div_ceil(LANES).max(1)) {
+            for (line, factors) in row.iter_mut().zip(factors.chunks(LANES)) {
+                line.0.iter_mut().zip(factors).for_each(|(x, factor)| *x = scaled(*x, *factor));
+            }
+        }
+    });
 }
 
 /// An image and what it is convolved with.

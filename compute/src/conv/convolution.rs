@@ -92,7 +92,7 @@ impl Convolution {
             let known = self.packed.take().filter(|packed| packed.fits(algorithm));
             self.packed = match known {
                 Some(known) if self.weight_is_constant => Some(known),
-                old => PackedWeight::new(old, geometry, operands.weight)?,
+                old => PackedWeight::new(old, geometry, operands.weight, None)?,
             };
             packed = self.packed.as_ref();
         }

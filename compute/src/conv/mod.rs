@@ -22,7 +22,7 @@ mod weight;
 pub use convolution::{Convolution, scratch};
 pub use geometry::{Geometry, Operands};
 pub use half_precision::HalfConvolution;
-pub use weight::PackedWeight;
+pub use weight::{PackedWeight, scaled};
 
 #[cfg(test)]
 mod tests;

@@ -110,7 +110,7 @@ fn every_algorithm_agrees_with_the_definition() {
         let mut terms = want.clone();
         direct::convolve(&geometry, &amounts, &mut terms);
         let mut convolution = Convolution::new(round % 2 == 0, None);
-        let packed = PackedWeight::new(None, &geometry, &weight).unwrap().filter(|_| round % 4 > 1);
+        let packed = PackedWeight::new(None, &geometry, &weight, None).unwrap().filter(|_| round % 4 > 1);
         if let Some(packed) = &packed {
             let bytes = PackedWeight::packed_len(&geometry).unwrap();
             assert!((bytes - bytes / 8..=bytes).contains(&packed.byte_len()), "{geometry:?}");
@@ -134,6 +134,33 @@ fn every_algorithm_agrees_with_the_definition() {
         }
     }
     assert_eq!(met.len(), 6, "{met:?}");
+}
+
+#[test]
+fn weights_are_packed_with_factors_as_they_are_multiplied_before() {
+    let mut random = Random::new(64);
+    let mut met = 0;
+    for geometry in geometries(&mut random).into_iter().filter(|geometry| !geometry.transposed) {
+        let (input, weight) = (random.floats(elements(&geometry.input)), random.floats(elements(&geometry.weight)));
+        let channels = geometry.weight.batch.0;
+        let factors: Vec<f64> = random.floats(channels).into_iter().map(f64::from).collect();
+        let mut multiplied = weight.clone();
+        for (index, x) in multiplied.iter_mut().enumerate() {
+            *x = scaled(*x, factors[index / geometry.weight.batch.1 % channels]);
+        }
+        let Some(own) = PackedWeight::new(None, &geometry, &weight, Some(&factors)).unwrap() else { continue };
+        met += 1;
+        let other = PackedWeight::new(None, &geometry, &multiplied, None).unwrap().unwrap();
+        let mut scratch = vec![0f32; scratch_for(&geometry)];
+        let [have, want] = [&own, &other].map(|packed| {
+            let operands = Operands { input: &input, weight: &weight, bias: None };
+            let mut out = vec![f32::NAN; elements(&geometry.out)];
+            Convolution::new(true, None).run(&geometry, &operands, Some(packed), &mut scratch, &mut out).unwrap();
+            out
+        });
+        assert!(have.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()), "{geometry:?}");
+    }
+    assert!(met > 10, "{met}");
 }
 
 #[test]

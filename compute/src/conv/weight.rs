@@ -36,21 +36,28 @@ impl PackedWeight {
     }
 
     /// Brings a weight into the order that the convolution of this geometry reads, in the memory of an older one if that is
-    /// enough; none if the weight is read as it is stored. An error if there is no memory.
+    /// enough; none if the weight is read as it is stored. Each output channel is multiplied by its factor, if there are
+    /// factors; a transposed convolution has none. An error if there is no memory.
     ///
     /// # Panics
     ///
-    /// If the weight is shorter than the geometry says.
-    pub fn new(old: Option<Self>, geometry: &Geometry, weight: &[f32]) -> Result<Option<Self>, Error> {
+    /// If the weight is shorter than the geometry says, or factors are fewer than output channels.
+    pub fn new(
+        old: Option<Self>,
+        geometry: &Geometry,
+        weight: &[f32],
+        factors: Option<&[f64]>,
+    ) -> Result<Option<Self>, Error> {
+        assert!(factors.is_none() || !geometry.transposed, "output channels of a transposed weight are not outermost");
         Ok(Some(PackedWeight(match (Algorithm::of(geometry), old.map(|old| old.0)) {
             (Algorithm::Pixels, old) => {
                 let mut blocks = if let Some(Order::Blocks(old)) = old { old } else { BlockedWeight::default() };
-                blocks.pack(geometry, weight)?;
+                blocks.pack(geometry, weight, factors)?;
                 Order::Blocks(blocks)
             }
             (Algorithm::DepthwiseNhwc, old) => {
                 let old = if let Some(Order::Taps(old)) = old { old } else { Vec::new() };
-                Order::Taps(by_tap(old, geometry, weight)?)
+                Order::Taps(by_tap(old, geometry, weight, factors)?)
             }
             _ => return Ok(None),
         })))
@@ -78,8 +85,14 @@ fn taps(geometry: &Geometry) -> usize {
     (geometry.weight.area() + 1).saturating_mul(geometry.weight.batch.0)
 }
 
+/// Returns a number of a weight times the factor of its output channel.
+#[inline(always)]
+pub fn scaled(number: f32, factor: f64) -> f32 {
+    (f64::from(number) * factor) as f32
+}
+
 /// The weight of a depthwise convolution by tap and channel, and a zero per channel.
-fn by_tap(mut taps: Vec<f32>, geometry: &Geometry, weight: &[f32]) -> Result<Vec<f32>, Error> {
+fn by_tap(mut taps: Vec<f32>, geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>) -> Result<Vec<f32>, Error> {
     let (kernel, count) = (&geometry.weight, self::taps(geometry));
     if taps.capacity() < count {
         taps = room(count)?;
@@ -92,6 +105,9 @@ fn by_tap(mut taps: Vec<f32>, geometry: &Geometry, weight: &[f32]) -> Result<Vec
         for (out, place) in (0..kernel.batch.0).zip(&mut places) {
             *place = weight[start + out * kernel.batch.1];
         }
+    }
+    for (channels, factors) in taps.chunks_exact_mut(kernel.batch.0.max(1)).zip(std::iter::repeat(factors)) {
+        channels.iter_mut().zip(factors.unwrap_or_default()).for_each(|(x, factor)| *x = scaled(*x, *factor));
     }
     Ok(taps)
 }

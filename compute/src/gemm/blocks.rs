@@ -165,58 +165,76 @@ pub(crate) fn fill(
     columns: Range<usize>,
     lines: &mut [Line],
 ) {
-    let tiles = columns.len().div_ceil(LANES).max(1);
-    if col_stride == 1 {
-        for (row, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
-            let row = &data[row * row_stride + columns.start..][..columns.len()];
-            let (whole, rest) = row.as_chunks::<LANES>();
-            lines.iter_mut().zip(whole).for_each(|(line, numbers)| line.0 = *numbers);
-            if let Some(line) = lines.get_mut(whole.len()) {
-                line.0[..rest.len()].copy_from_slice(rest);
-            }
-        }
-        return;
+    if col_stride != 1 {
+        let first = rows.start;
+        return fill_at(data, [row_stride, col_stride], rows, columns, lines, |row| row - first);
     }
-    FloatPath::best().run(Transpose { data, strides: [row_stride, col_stride], rows, columns, lines });
+    let tiles = columns.len().div_ceil(LANES).max(1);
+    for (row, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
+        let row = &data[row * row_stride + columns.start..][..columns.len()];
+        let (whole, rest) = row.as_chunks::<LANES>();
+        lines.iter_mut().zip(whole).for_each(|(line, numbers)| line.0 = *numbers);
+        if let Some(line) = lines.get_mut(whole.len()) {
+            line.0[..rest.len()].copy_from_slice(rest);
+        }
+    }
 }
 
-/// [`fill`] from a matrix whose columns are not next to each other.
-struct Transpose<'d, 'l> {
+/// Writes rows as [`fill`] does, each at the place among the lines that `place` gives it.
+pub(crate) fn fill_at(
+    data: &[f32],
+    strides: [usize; 2],
+    rows: Range<usize>,
+    columns: Range<usize>,
+    lines: &mut [Line],
+    place: impl Fn(usize) -> usize,
+) {
+    FloatPath::best().run(Transpose { data, strides, rows, columns, lines, place });
+}
+
+/// Vectors of a run that are asked for before they are read.
+const AHEAD: usize = 4;
+
+/// [`fill_at`] from a matrix whose columns are not next to each other.
+struct Transpose<'d, 'l, P> {
     data: &'d [f32],
     strides: [usize; 2],
     rows: Range<usize>,
     columns: Range<usize>,
     lines: &'l mut [Line],
+    place: P,
 }
 
-impl WithFloats for Transpose<'_, '_> {
+impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
     type Output = ();
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines } = self;
+        let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines, place } = self;
         let tiles = columns.len().div_ceil(LANES).max(1);
-        for (square, lines) in lines.chunks_mut(tiles * LANES).enumerate() {
-            let first = rows.start + square * LANES;
+        for first in rows.clone().step_by(LANES) {
+            let rows = first..(first + LANES).min(rows.end);
             for tile in 0..tiles {
                 let column = columns.start + tile * LANES;
                 let count = columns.end.saturating_sub(column).min(LANES);
-                if row_stride == 1 && lines.len() == tiles * LANES && count == LANES {
+                if row_stride == 1 && rows.len() == LANES && count == LANES {
                     let mut numbers = [floats.splat(0.0); LANES];
                     for lane in 0..LANES {
                         let run = &data[(column + lane) * col_stride + first..][..LANES];
+                        // Too many runs at once for the machine to see that each goes on.
+                        floats.prefetch(run.as_ptr().wrapping_add(AHEAD * LANES).cast());
                         numbers[lane] = floats.load(&run.as_chunks().0[0]);
                     }
                     let numbers = floats.transposed(numbers);
                     for row in 0..LANES {
-                        floats.store(numbers[row], &mut lines[row * tiles + tile].0);
+                        floats.store(numbers[row], &mut lines[place(first + row) * tiles + tile].0);
                     }
                     continue;
                 }
-                for lane in 0..count {
-                    let numbers = data[(column + lane) * col_stride + first * row_stride..].iter();
-                    let lines = lines[tile..].iter_mut().step_by(tiles);
-                    lines.zip(numbers.step_by(row_stride.max(1))).for_each(|(line, x)| line.0[lane] = *x);
+                for row in rows.clone().take_while(|_| count > 0) {
+                    let line = &mut lines[place(row) * tiles + tile].0[..count];
+                    let numbers = data[row * row_stride + column * col_stride..].iter().step_by(col_stride.max(1));
+                    line.iter_mut().zip(numbers).for_each(|(to, x)| *to = *x);
                 }
             }
         }

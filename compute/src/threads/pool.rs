@@ -1,16 +1,16 @@
-//! Workers: threads that run a caller's work, and help each other with its loops.
+//! A caller, and workers: threads that help it with its loops.
 //!
-//! Invariant: results need no worker but the one that runs a caller's work. One that comes late to a loop, or never, costs
-//! time and no result, and a loop that finds the workers taken is run by its caller alone.
+//! Invariant: results need no worker. One that comes late to a loop, or never, costs time and no result, and a caller that
+//! finds the workers taken runs its loops alone.
 
 use std::any::Any;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
@@ -19,16 +19,13 @@ use super::slot::{Slot, Spin, TakePart, lock};
 /// A worker without work looks for some this long before it parks: several times what waking one takes, and about what
 /// passes between two calls of a method.
 const WORKER_SPINS: Duration = Duration::from_micros(50);
-/// The same while another worker runs a caller's work, whose next loop it waits for.
+/// The same while a caller is inside, whose next loop it waits for.
 const LOOP_SPINS: Duration = Duration::from_millis(1);
-/// A caller looks for the end of its work this long before it parks. Shorter, because its core is one that a worker may
-/// have use for.
-const CALLER_SPINS: Duration = Duration::from_micros(20);
 
 thread_local! {
-    /// The workers this thread is one of.
-    static WORKER_OF: OnceCell<Arc<Shared>> = const { OnceCell::new() };
-    /// Index among them.
+    /// The threads that this one is the caller of.
+    static CALLER_OF: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+    /// Index among them; that of a caller is 0.
     static INDEX: Cell<usize> = const { Cell::new(0) };
     /// True while this thread runs a part of a loop; loops inside of it run on this thread alone.
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
@@ -41,11 +38,11 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Starts this many workers.
+    /// Starts so many threads less one, which is the caller's.
     pub(super) fn start(count: usize) -> io::Result<Pool> {
         // Dropped where one does not start, it ends those that did.
         let mut pool = Pool { shared: Arc::new(Shared::new(count)), handles: Vec::new() };
-        for index in 0..count {
+        for index in 1..count {
             let shared = pool.shared.clone();
             let worker = thread::Builder::new().name("edgepack".into());
             pool.handles.push(worker.spawn(move || shared.serve(index))?);
@@ -58,7 +55,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop.store(true, SeqCst);
         self.shared.wake(usize::MAX);
-        // This thread is none of them: whose work they run borrows the pool.
+        // This thread is none of them: whose loops they run borrows the pool.
         for handle in self.handles.drain(..) {
             // Workers catch what panics; there is nothing to pass on.
             let _ = handle.join();
@@ -66,29 +63,25 @@ impl Drop for Pool {
     }
 }
 
-/// Returns whether this thread is a worker.
-pub(super) fn is_worker() -> bool {
-    WORKER_OF.with(|pool| pool.get().is_some())
-}
-
 /// Returns whether this thread runs a part of a loop, or work that found no workers.
 pub(super) fn is_in_loop() -> bool {
     IN_LOOP.get()
 }
 
-/// Returns whether this thread is a worker, and another one of its pool would take part in a loop without being woken.
-pub(super) fn others_are_awake() -> bool {
-    with_worker(|worker| {
-        worker.is_some_and(|shared| {
-            let mut others = shared.sleepers.iter().enumerate().filter(|(index, _)| *index != INDEX.get());
-            others.any(|(_, sleeper)| !sleeper.asleep.load(SeqCst))
-        })
-    })
+/// Returns the threads that this one is the caller of.
+pub(super) fn workers() -> Option<Arc<Shared>> {
+    CALLER_OF.with_borrow(Clone::clone)
 }
 
-/// Calls `f` with the state of the pool that this thread is a worker of; `None` if it is not a worker.
-pub(super) fn with_worker<R>(f: impl FnOnce(Option<&Shared>) -> R) -> R {
-    WORKER_OF.with(|pool| f(pool.get().map(|shared| &**shared)))
+/// Returns how many threads this one is the caller of, itself counted.
+pub(super) fn count() -> Option<usize> {
+    CALLER_OF.with_borrow(|shared| Some(shared.as_ref()?.count()))
+}
+
+/// Returns whether this thread has workers, and one of them would take part in a loop without being woken.
+pub(super) fn others_are_awake() -> bool {
+    let is_awake = |sleeper: &Sleeper| !sleeper.asleep.load(SeqCst);
+    CALLER_OF.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.sleepers.iter().any(is_awake)))
 }
 
 /// Runs `work` so that loops inside of it stay on this thread.
@@ -103,11 +96,13 @@ pub(super) fn alone<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// State that workers and callers of one pool have in common.
+/// State that the caller and workers of one pool have in common.
 pub(super) struct Shared {
-    /// A caller's work, for one worker.
-    work: Slot,
-    /// A loop of the worker that has it, for all others.
+    /// Held by the caller while it is one.
+    caller: Mutex<()>,
+    /// True while there is a caller, whose next loop the workers wait for.
+    has_caller: AtomicBool,
+    /// A loop of the caller, for all workers.
     range: Slot,
     /// One by worker.
     sleepers: Box<[Sleeper]>,
@@ -116,56 +111,69 @@ pub(super) struct Shared {
     stop: AtomicBool,
 }
 
+/// A thread that is the caller of a pool. When it ends, the thread is again what it was.
+pub(super) struct Caller<'a> {
+    shared: &'a Shared,
+    _turn: MutexGuard<'a, ()>,
+    before: (Option<Arc<Shared>>, usize, bool),
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.shared.has_caller.store(false, SeqCst);
+        let (pool, index, in_loop) = std::mem::take(&mut self.before);
+        CALLER_OF.replace(pool);
+        INDEX.set(index);
+        IN_LOOP.set(in_loop);
+    }
+}
+
 impl Shared {
     fn new(count: usize) -> Shared {
         // Where there are fewer cores than threads, one that spins takes the core from one that works.
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Shared {
-            work: Slot::default(),
+            caller: Mutex::new(()),
+            has_caller: AtomicBool::new(false),
             range: Slot::default(),
-            sleepers: (0..count).map(|_| Sleeper::default()).collect(),
+            sleepers: (1..count).map(|_| Sleeper::default()).collect(),
             worker_spins: if count <= cores { WORKER_SPINS } else { Duration::ZERO },
             loop_spins: if count <= cores { LOOP_SPINS } else { Duration::ZERO },
             stop: AtomicBool::new(false),
         }
     }
 
-    /// Number of workers.
+    /// Number of threads, with the caller.
     pub(super) fn count(&self) -> usize {
-        self.sleepers.len()
+        self.sleepers.len() + 1
     }
 
-    /// Returns whether this thread is one of the workers.
+    /// Returns whether this thread is the caller.
     pub(super) fn is_here(&self) -> bool {
-        with_worker(|shared| shared.is_some_and(|shared| std::ptr::eq(shared, self)))
+        CALLER_OF.with_borrow(|pool| pool.as_ref().is_some_and(|pool| std::ptr::eq(&**pool, self)))
     }
 
-    /// Runs `work` on a worker, and wakes so many for the loops inside of it. If another caller's work is there, gives
-    /// it back.
-    pub(super) fn hand_over<F: FnOnce() -> R + Send, R: Send>(&self, awake: usize, work: F) -> Result<R, F> {
-        let Some(turn) = self.work.try_turn() else { return Err(work) };
-        let once = Once { work: Mutex::new(Some(work)), result: Mutex::new(None) };
-        self.work.offer(&turn, &once, CALLER_SPINS, || self.wake(awake));
-        drop(turn);
-        match once.result.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Ok(result)) => Ok(result),
-            Some(Err(panic)) => resume_unwind(panic),
-            None => unreachable!("the offer ends when a worker has left it"),
-        }
+    /// Makes this thread the caller, unless another one is, or this one further out.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<Caller<'_>> {
+        let turn = match self.caller.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let before = (CALLER_OF.replace(Some(self.clone())), INDEX.replace(0), IN_LOOP.replace(false));
+        self.has_caller.store(true, SeqCst);
+        Some(Caller { shared: self, _turn: turn, before })
     }
 
-    /// Calls `f` with ranges of up to `batch` numbers until all below `count` had their turn, on this worker and those
-    /// that have nothing else to do. If one of the calls panics, some of the others are left out, and the panic goes on
+    /// Calls `f` with ranges of up to `batch` numbers until all below `count` had their turn, on this thread and the workers. If one of the calls panics, some of the others are left out, and the panic goes on
     /// when the last one has ended.
     pub(super) fn for_each_batch(&self, count: usize, batch: usize, f: impl Fn(Range<usize>) + Sync) {
         let batch = batch.max(1);
-        // Work may have moved to a thread of its own while others of the pool run theirs.
+        // There is one caller, and no loop inside of a loop.
         let Some(turn) = self.range.try_turn() else { return alone(|| f(0..count)) };
         let batches = Batches::new(count, batch, self.count(), f);
         self.range.offer(&turn, &batches, self.worker_spins, || {
-            let others = count.div_ceil(batch).saturating_sub(1).min(self.count() - 1);
-            // This thread is one of those awake.
-            self.wake(others.saturating_add(1));
+            self.wake(count.div_ceil(batch).saturating_sub(1));
             batches.take_part();
             self.range.close();
         });
@@ -178,7 +186,7 @@ impl Shared {
     /// Wakes workers until so many are awake.
     fn wake(&self, wanted: usize) {
         let asleep = self.sleepers.iter().filter(|sleeper| sleeper.asleep.load(SeqCst)).count();
-        let missing = wanted.saturating_sub(self.count() - asleep);
+        let missing = wanted.saturating_sub(self.sleepers.len() - asleep);
         let mut woken = 0;
         for sleeper in &self.sleepers {
             if woken == missing {
@@ -188,22 +196,22 @@ impl Shared {
         }
     }
 
-    /// Does what there is to do until the pool ends.
-    fn serve(self: &Arc<Self>, index: usize) {
-        let Some(sleeper) = self.sleepers.get(index) else { return };
-        // A thread serves one pool in its life.
-        WORKER_OF.with(|pool| _ = pool.set(self.clone()));
+    /// Helps with loops until the pool ends.
+    fn serve(&self, index: usize) {
+        let Some(sleeper) = self.sleepers.get(index - 1) else { return };
         INDEX.set(index);
         _ = sleeper.thread.set(thread::current());
         let mut seen = 0;
         let mut expects = false;
         let mut spin = self.spin(expects);
+        let has_caller = || self.has_caller.load(SeqCst);
         while !self.stop.load(SeqCst) {
-            if self.help(&mut seen) || expects != self.work.is_taken() {
-                expects = self.work.is_taken();
+            // A loop is entered once.
+            if self.range.take_part(&mut seen) || expects != has_caller() {
+                expects = has_caller();
                 spin = self.spin(expects);
-            } else if !spin.goes_on(|| self.has_work(seen) || expects != self.work.is_taken()) {
-                sleeper.sleep(|| self.has_work(seen) || self.stop.load(SeqCst));
+            } else if !spin.goes_on(|| self.range.offers_part(seen) || expects != has_caller()) {
+                sleeper.sleep(|| self.range.offers_part(seen) || self.stop.load(SeqCst));
                 spin = self.spin(expects);
             }
         }
@@ -212,15 +220,6 @@ impl Shared {
     /// Waiting of a worker without work that expects a loop, or none.
     fn spin(&self, expects: bool) -> Spin {
         Spin::new(if expects { self.loop_spins } else { self.worker_spins })
-    }
-
-    /// Takes part in what is on offer, and returns whether there was anything. A loop is entered once.
-    fn help(&self, seen: &mut u64) -> bool {
-        self.range.take_part(seen) || self.work.take()
-    }
-
-    fn has_work(&self, seen: u64) -> bool {
-        self.range.offers_part(seen) || self.work.offers_all()
     }
 }
 
@@ -252,22 +251,6 @@ impl Sleeper {
             thread.unpark();
         }
         asleep
-    }
-}
-
-/// Work that is done once.
-struct Once<F, R> {
-    work: Mutex<Option<F>>,
-    result: Mutex<Option<thread::Result<R>>>,
-}
-
-impl<F: FnOnce() -> R + Send, R: Send> TakePart for Once<F, R> {
-    fn take_part(&self) {
-        let work = lock(&self.work).take();
-        if let Some(work) = work {
-            let result = catch_unwind(AssertUnwindSafe(work));
-            *lock(&self.result) = Some(result);
-        }
     }
 }
 

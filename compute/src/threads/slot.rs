@@ -153,29 +153,10 @@ impl Slot {
         true
     }
 
-    /// Takes what is on offer if no other thread is inside, and closes it. Returns whether there was something.
-    pub(super) fn take(&self) -> bool {
-        let Some((_, job)) = self.enter(|state| state & INSIDE == 0) else { return false };
-        job.take_part();
-        self.close();
-        self.leave();
-        true
-    }
-
     /// Returns whether [`Slot::take_part`] would find something.
     pub(super) fn offers_part(&self, seen: u64) -> bool {
         let state = self.state.load(SeqCst);
         state & OPEN != 0 && state & OFFERS != seen
-    }
-
-    /// Returns whether [`Slot::take`] would find something.
-    pub(super) fn offers_all(&self) -> bool {
-        self.state.load(SeqCst) & (OPEN | INSIDE) == OPEN
-    }
-
-    /// Returns whether a thread is inside of what is, or was, on offer.
-    pub(super) fn is_taken(&self) -> bool {
-        self.state.load(SeqCst) & INSIDE != 0
     }
 
     /// Counts this thread as inside of what is on offer, if its state is as wanted.

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use edgepack_format::finding::ErrorCode;
 
 use crate::api::error::KernelError;
-use crate::api::packing::constants::{Constants, Shared};
+use crate::api::packing::constants::{Constants, Layout, Shared};
 use crate::api::room::Retained;
 use crate::api::state::{Dynamism, State, TensorState, Value, ValueId};
 use crate::api::tensor::{Scalar, TensorRef, TensorShape};
@@ -127,8 +127,7 @@ impl<'p> Prepare<'p> {
 
     /// Returns a constant argument in another layout of so many bytes, such as packed weights: made now, or by another
     /// instruction or method of the program for a layout of the same name. It is charged to the method, and is not part of
-    /// [`Run::retained_bytes`](crate::kernel::Run::retained_bytes). `layout` names all that it depends on besides the bytes of the
-    /// constant: sizes, strides, instructions of the machine.
+    /// [`Run::retained_bytes`](crate::kernel::Run::retained_bytes).
     ///
     /// # Errors
     ///
@@ -136,7 +135,7 @@ impl<'p> Prepare<'p> {
     pub fn share<T: Any + Send + Sync>(
         &self,
         arg: usize,
-        layout: &str,
+        layout: Layout<'_>,
         bytes: usize,
         make: impl Fn(TensorRef<'p>) -> Result<T, KernelError> + Sync,
     ) -> Result<Shared<T>, KernelError> {

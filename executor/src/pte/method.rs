@@ -94,6 +94,25 @@ impl Method {
     pub fn load(program: &Program, name: &str, registry: &Registry, options: &Options) -> Result<Method, LoadError> {
         #[cfg(feature = "tracing")]
         let _span = tracing::debug_span!(target: "edgepack", "load", method = name).entered();
+        let threads = options.threads.map(|count| {
+            Threads::new(count).map_err(|error| {
+                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {count} threads: {error}"))
+            })
+        });
+        match threads.transpose()? {
+            Some(threads) => threads.run(|| Self::load_with(program, name, registry, options, Some(threads.clone()))),
+            None => Self::load_with(program, name, registry, options, None),
+        }
+    }
+
+    /// Loads a method on the threads it will run on.
+    fn load_with(
+        program: &Program,
+        name: &str,
+        registry: &Registry,
+        options: &Options,
+        threads: Option<Threads>,
+    ) -> Result<Method, LoadError> {
         let view = program.view()?;
         let plan = view.plan(name).ok_or_else(|| {
             LoadError::Program(edgepack_loader::Error::NotFound { what: "method", name: name.to_owned() })
@@ -101,15 +120,9 @@ impl Method {
         let limits = options.limits.unwrap_or(*program.limits());
         let loaded = load(program, &view, &plan, registry, options)?;
         let mut graph = loaded.graph;
-        let threads = options.threads.map(|count| {
-            Threads::new(count).map_err(|error| {
-                LoadError::method(ErrorCode::OutOfResources, format!("no pool of {count} threads: {error}"))
-            })
-        });
-        let threads = threads.transpose()?;
         let (delegates, packer) = delegates(program, &plan, options, threads.as_ref(), loaded.data)?;
         let packer = packer.map_or_else(OnceCell::new, OnceCell::from);
-        let new_packer = || Arc::new(packer_of_constants(program, options, threads.as_ref()));
+        let new_packer = || Arc::new(packer_of_constants(program, options));
         let retained = Cell::new(graph.account.left());
         splice(&mut graph, &delegates, !options.no_optimize, &retained)?;
         graph.account.own("what delegates retain", graph.account.left().saturating_sub(retained.get()))?;

@@ -4,6 +4,9 @@
 //! memory. The methods that change it keep that so: storage is made here and given to tensors here, and no code outside
 //! this crate sees an address. What a rewrite leaves is proven again when the plan is frozen.
 
+use std::any::Any;
+use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
@@ -42,7 +45,13 @@ pub struct PlanGraph<'r> {
     pub(crate) memory: Memory,
     /// Memory that the method was charged.
     pub(crate) account: Account,
+    /// What rewrites found out about the graph as it is now.
+    pub(crate) found: Found,
 }
+
+/// Something that was found out about a graph, or that it cannot be. Whatever changes instructions, values or memory
+/// forgets it.
+pub(crate) type Found = OnceCell<Option<Rc<dyn Any>>>;
 
 /// A tensor of a graph: what is fixed about it.
 #[derive(Clone, Copy)]
@@ -169,6 +178,11 @@ pub enum PlanInstructionKind {
 }
 
 impl<'r> PlanGraph<'r> {
+    /// Forgets what was found out: something is about to change, or has changed.
+    pub(crate) fn changed(&mut self) {
+        self.found = Found::new();
+    }
+
     /// Number of values.
     pub fn value_count(&self) -> usize {
         self.state.values.len()
@@ -225,6 +239,7 @@ impl<'r> PlanGraph<'r> {
     }
 
     pub(crate) fn push_value(&mut self, value: Value) -> ValueId {
+        self.changed();
         self.state.values.push(value);
         self.variable.push(false);
         (self.state.values.len() - 1) as ValueId
@@ -247,41 +262,9 @@ impl<'r> PlanGraph<'r> {
 
     /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say, or there is no memory for it.
     pub fn push_constant(&mut self, dtype: ScalarType, sizes: &[usize], bytes: &[u8]) -> Option<ValueId> {
-        self.push_filled(dtype, sizes, |_, room| {
-            let fits = room.len() == bytes.len();
-            if fits {
-                room.copy_from_slice(bytes);
-            }
-            fits
-        })
-    }
-
-    /// Adds a constant of the type and sizes of another, which `fill` computes from it: elements in the order in which the
-    /// other stores them become elements in the dense order of their sizes. `None` if the value is no constant, if `fill`
-    /// says that it cannot, or if there is no memory.
-    pub fn push_derived_constant(
-        &mut self,
-        from: ValueId,
-        fill: impl FnOnce(TensorRef<'_>, &mut [u8]) -> bool,
-    ) -> Option<ValueId> {
-        let constant = self.constant(from)?;
-        let (dtype, sizes) = (constant.dtype, constant.sizes.to_vec());
-        self.push_filled(dtype, &sizes, |graph, room| graph.constant(from).is_some_and(|constant| fill(constant, room)))
-    }
-
-    fn push_filled(
-        &mut self,
-        dtype: ScalarType,
-        sizes: &[usize],
-        fill: impl FnOnce(&Self, &mut [u8]) -> bool,
-    ) -> Option<ValueId> {
-        let layout = TensorLayout::contiguous(dtype, sizes).ok()?;
-        let charged = self.account;
+        let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;
         let mut block = self.account.block("constants", layout.byte_len()).ok()?;
-        if !fill(self, block.bytes_mut()) {
-            self.account = charged;
-            return None;
-        }
+        block.bytes_mut().copy_from_slice(bytes);
         let region = self.own(block)?.frozen();
         let tensor = self.state.push_tensor(dtype, layout.sizes(), layout.dim_order(), Dynamism::Static, region, true);
         Some(self.push_value(Value::Tensor(tensor)))
@@ -355,6 +338,7 @@ impl<'r> PlanGraph<'r> {
             }
         };
         self.chains[chain][index].kind = kind;
+        self.changed();
         Ok(())
     }
 
@@ -380,6 +364,7 @@ impl<'r> PlanGraph<'r> {
         target.region = source.region.prefix(len).frozen();
         target.constant = true;
         self.variable[value as usize] = false;
+        self.changed();
         true
     }
 

@@ -1,10 +1,12 @@
-//! A batch norm behind a convolution is part of its weight and bias: `(w x) s + t = (w s) x + t`.
+//! A batch norm behind a convolution is part of its weight and bias: `(w x) s + t = (w s) x + t`. Weights are multiplied as
+//! they are packed, so that there is no copy of them besides.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use edgepack_compute::conv::scaled;
 use edgepack_compute::simd::wide;
-use edgepack_compute::threads::{Cost, Read, Write, for_each_at};
+use edgepack_compute::threads::{Cost, Read, for_each_at};
 use edgepack_executor::kernel::room;
 use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
@@ -23,8 +25,10 @@ const MEAN: usize = position(NORM, "running_mean");
 const VARIANCE: usize = position(NORM, "running_var");
 const EPSILON: usize = position(NORM, "eps");
 const OUT: usize = position(NORM, "out0");
-/// Nanoseconds that multiplying a number of a weight and writing it to new memory takes, about.
-const PRODUCT: f64 = 1.0;
+/// Nanoseconds that looking at a number of a weight in a file that is mapped takes, about.
+const LOOK: f64 = 0.5;
+/// The sign of a float.
+const SIGN: u32 = 1 << 31;
 /// Statistics that nothing may read.
 const STATISTICS: [usize; 2] = [position(NORM, "out1"), position(NORM, "out2")];
 
@@ -38,11 +42,13 @@ impl Rewrite for FoldBatchNorm {
 
     fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
         let Some(uses) = Uses::of(graph) else { return 0 };
-        for_each_pair(graph, |graph, first, second| rule(graph, &uses, first, second))
+        let mut scaled = None;
+        for_each_pair(graph, |graph, first, second| rule(graph, &uses, first, second, &mut scaled))
     }
 }
 
-fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Option<()> {
+/// `operator` is the index of the convolution with factors, once there is one.
+fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call, operator: &mut Option<u32>) -> Option<()> {
     if !is(graph, first.operator, &conv::CONVOLUTION) || !is(graph, second.operator, &norm::batch::NO_TRAINING) {
         return None;
     }
@@ -64,10 +70,9 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Op
     }
 
     let weight = graph.constant(arg(graph, first, conv::FORWARD.weight)?)?;
-    let (sizes, order) = (weight.sizes.to_vec(), weight.dim_order.to_vec());
-    let channels = *sizes.first().filter(|_| order.first() == Some(&0))?;
-    let each = weight.as_slice::<f32>().ok()?.len().checked_div(channels).filter(|&each| each > 0)?;
-    let weight = arg(graph, first, conv::FORWARD.weight)?;
+    let channels = *weight.sizes.first().filter(|_| weight.dim_order.first() == Some(&0))?;
+    let weight = weight.as_slice::<f32>().ok()?;
+    let each = weight.len().checked_div(channels).filter(|&each| each > 0)?;
     let numbers = |id: ValueId, absent: f32| numbers(graph, id, channels, absent);
     let bias = numbers(arg(graph, first, conv::BIAS)?, 0.0)?;
     let (scale, offset) = (numbers(arg(graph, second, FACTOR)?, 1.0)?, numbers(arg(graph, second, OFFSET)?, 0.0)?);
@@ -81,39 +86,29 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call) -> Op
         offsets.push((moved * factor + f64::from(offset[channel])) as f32);
     }
     // Factors that overflow would make NaN of what is finite otherwise.
-    if !offsets.iter().all(|x: &f32| x.is_finite()) {
+    if !offsets.iter().all(|x: &f32| x.is_finite()) || !stay_finite(weight, &factors, each) {
         return None;
     }
-    let weight = graph.push_derived_constant(weight, |weight, out| {
-        let out = bytemuck::try_cast_slice_mut(out).ok();
-        weight.as_slice().ok().zip(out).is_some_and(|(weight, out)| multiplied(weight, &factors, each, out))
-    })?;
-    let reordered = tensor(graph, weight)?;
-    if !graph.reorder(reordered, &order) {
-        return None;
-    }
+    let factors = graph.push_constant(ScalarType::DOUBLE, &[channels], bytemuck::cast_slice(&factors))?;
     let bias = graph.push_constant(ScalarType::FLOAT, &[channels], bytemuck::cast_slice(&offsets))?;
     let out = arg(graph, second, OUT)?;
-    let mut args = graph.args(first.args).to_vec();
-    (args[conv::FORWARD.weight], args[conv::BIAS]) = (weight, bias);
+    let mut args = graph.args(first.args).get(..conv::FACTORS)?.to_vec();
+    args[conv::BIAS] = bias;
     // The output, and the result that repeats it.
-    args[conv::OUT..].fill(out);
-    merge(graph, first, second, first.operator, &args)
+    args.extend([factors, out, out]);
+    let index = operator.map_or_else(|| graph.push_operator(&conv::SCALED).ok(), Some)?;
+    *operator = Some(index);
+    merge(graph, first, second, index, &args)
 }
 
-/// Writes each channel of a weight times its factor, and returns whether all are finite.
-fn multiplied(weight: &[f32], factors: &[f64], each: usize, out: &mut [f32]) -> bool {
-    let finite = AtomicBool::new(weight.len() == out.len());
-    let channels = (Read(weight, each), Read(factors, 1), Write(out, each));
-    for_each_at(Cost::nanoseconds(PRODUCT * each as f64), channels, |_, (weight, factor, out)| {
-        let all = wide(|| {
-            for (out, x) in out.iter_mut().zip(weight) {
-                *out = (f64::from(*x) * factor[0]) as f32;
-            }
-            // Zero times what is not finite is NaN, and stays.
-            out.iter().fold(true, |finite, x| finite & x.is_finite())
-        });
-        finite.fetch_and(all, Relaxed);
+/// Returns whether each channel of a weight times its factor is finite everywhere.
+fn stay_finite(weight: &[f32], factors: &[f64], each: usize) -> bool {
+    let finite = AtomicBool::new(true);
+    let channels = (Read(weight, each), Read(factors, 1));
+    for_each_at(Cost::nanoseconds(LOOK * each as f64), channels, |_, (weight, factor)| {
+        // Numbers without a sign are in the order of their bits, and what is not finite comes last.
+        let most = wide(|| weight.iter().fold(0, |most, x| most.max(x.to_bits() & !SIGN)));
+        finite.fetch_and(scaled(f32::from_bits(most), factor[0]).is_finite(), Relaxed);
     });
     finite.into_inner()
 }

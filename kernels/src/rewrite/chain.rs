@@ -6,6 +6,7 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
 
 use crate::FAMILIES;
+use crate::aten::conv;
 
 /// Returns at most `count` items in a list; `None` if there is no memory for it: a rule that cannot look leaves the
 /// graph alone.
@@ -35,7 +36,8 @@ pub fn own_names(graph: &PlanGraph<'_>) -> Option<Vec<Option<&'static str>>> {
     let own = |operator: u32| {
         let name = &*graph.operators()[operator as usize].name;
         // Those in the list of families are the ones that registries hold: tables are constants, which may be anywhere.
-        let mut kernels = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
+        let registered = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
+        let mut kernels = registered.chain([&conv::SCALED]);
         kernels.find(|kernel| kernel.name == name && is(graph, operator, kernel)).map(|kernel| kernel.name)
     };
     collected(graph.operators().len(), (0..).map(own))

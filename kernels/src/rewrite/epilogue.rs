@@ -32,6 +32,7 @@ const MOST: usize = 16;
 /// Operators that can do operations to their results.
 static BASES: &[(&str, &Base)] = &[
     ("aten::convolution.out", &conv::FUSED),
+    (conv::SCALED.name, &conv::SCALED_FUSED),
     ("aten::mm.out", &matmul::FUSED_MM),
     ("aten::addmm.out", &matmul::FUSED_ADDMM),
     ("aten::bmm.out", &matmul::FUSED_BMM),

@@ -145,7 +145,10 @@ impl Groups {
     fn call(&mut self, graph: &PlanGraph<'_>, operator: u32, ids: &[ValueId]) {
         let name = &*graph.operators()[operator as usize].name;
         if is(graph, operator, &conv::CONVOLUTION) || name == conv::FUSED.name {
-            return self.convolution(graph, ids);
+            return self.convolution(graph, ids, conv::OUT);
+        }
+        if is(graph, operator, &conv::SCALED) || name == conv::SCALED_FUSED.name {
+            return self.convolution(graph, ids, conv::SCALED_OUT);
         }
         if READS_ANY_ORDER.contains(&name) {
             return self.fix_all(graph, &ids[1..]);
@@ -194,9 +197,9 @@ impl Groups {
         }
     }
 
-    fn convolution(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
+    fn convolution(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId], out: usize) {
         let tensor_at = |at: usize| ids.get(at).and_then(|&id| tensor(graph, id));
-        let (Some(input), Some(output)) = (tensor_at(conv::FORWARD.input), tensor_at(conv::OUT)) else { return };
+        let (Some(input), Some(output)) = (tensor_at(conv::FORWARD.input), tensor_at(out)) else { return };
         let bounds = |tensor: u32| graph.tensor(tensor).bounds();
         let constant = ids.get(conv::FORWARD.weight).is_some_and(|&weight| graph.constant(weight).is_some());
         let weight = tensor_at(conv::FORWARD.weight).map(bounds);

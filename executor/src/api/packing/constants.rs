@@ -14,6 +14,22 @@ use super::Packer;
 use crate::api::error::KernelError;
 use crate::api::room::Retained;
 
+/// Layout of what is made of a constant.
+#[derive(Clone, Copy)]
+pub struct Layout<'a> {
+    /// Name of all that it depends on besides the bytes of the constant and the numbers: sizes, strides, instructions of the
+    /// machine.
+    pub name: &'a str,
+    /// Numbers that the constant is changed by, as bytes. They are known by their digest.
+    pub numbers: &'a [u8],
+}
+
+impl<'a> From<&'a str> for Layout<'a> {
+    fn from(name: &'a str) -> Self {
+        Layout { name, numbers: &[] }
+    }
+}
+
 /// A constant in another layout. Clones share it.
 pub struct Shared<T>(Arc<Held<T>>);
 
@@ -61,14 +77,17 @@ impl<'m> Constants<'m> {
     pub(crate) fn share<T: Any + Send + Sync>(
         &self,
         constant: &[u8],
-        layout: &str,
+        layout: Layout<'_>,
         bytes: usize,
         retained: Retained<'_>,
         make: &(dyn Fn() -> Result<T, KernelError> + Sync),
     ) -> Result<Shared<T>, KernelError> {
         let held = self.find(constant);
         let make = || make().map(|made| Held { made, _constant: held.clone() });
-        (self.packer)().share((constant, layout), bytes, retained, held.is_some(), &make).map(Shared)
+        let shared = (self.packer)().share((constant, layout), bytes, retained, held.is_some(), &make).map(Shared);
+        // Its pages are most of what is in memory besides. If it is read again, they come back.
+        held.inspect(Bytes::release);
+        shared
     }
 
     /// The bytes that a constant is in.

@@ -15,20 +15,16 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use edgepack_compute::threads::{self, Threads};
 use edgepack_loader::{Bytes, NamedDataMap, Source};
 use sha2::{Digest as _, Sha256};
 
 pub use cache::PackCache;
-pub use constants::Shared;
+pub use constants::{Layout, Shared};
 pub use folder::PackFolder;
 
 use crate::api::error::KernelError;
 use crate::api::room::Retained;
 use entry::Digest;
-
-/// Least bytes of packed weights that are worth handing to other threads: they take ten times as long as that.
-const HANDED_OVER: usize = 1 << 19;
 
 /// Makes packed weights of bytes, which the function that is given writes; it answers whether there are any.
 pub type Restore<'p, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T> + 'p;
@@ -48,7 +44,7 @@ pub struct Packing<'p, T> {
     pub sizes: &'p [usize],
     /// Bytes of the result.
     pub bytes: usize,
-    /// Packs the weights, on the threads of the method. What it allocates can fail: only the bytes above are counted.
+    /// Packs the weights, on the threads that the method is loaded on. What it allocates can fail: only the bytes above are counted.
     pub pack: &'p (dyn Fn() -> Result<T, KernelError> + Sync),
     /// The result as bytes.
     pub content: fn(&T) -> &[u8],
@@ -66,8 +62,6 @@ pub struct Packer {
     scope: u64,
     /// Bytes that the method was charged, by key.
     charged: Mutex<HashMap<String, usize>>,
-    /// The threads of the method, if it has its own.
-    threads: Option<Threads>,
 }
 
 impl Packer {
@@ -78,7 +72,6 @@ impl Packer {
         program: &Arc<dyn Source>,
         data: &[Arc<dyn NamedDataMap>],
         named: Arc<dyn NamedDataMap>,
-        threads: Option<&Threads>,
     ) -> Self {
         let scope = Scope { program: Arc::downgrade(program), data: data.iter().map(Arc::downgrade).collect() };
         Packer {
@@ -88,7 +81,6 @@ impl Packer {
             answers: Mutex::default(),
             scope: cache.scope(scope),
             charged: Mutex::default(),
-            threads: threads.cloned(),
         }
     }
 
@@ -116,14 +108,11 @@ impl Packer {
     ) -> Result<Arc<T>, KernelError> {
         let Packing { place, layout, sizes, numbers, .. } = packing;
         let mut key = format!("program {}/{place}/{layout}/{sizes:?}/{}", self.scope, packing.weights.len());
-        if !numbers.is_empty() {
-            key.push('/');
-            key.push_str(&folder::hex(&entry::digest(numbers)));
-        }
+        push_numbers(&mut key, numbers);
         self.charge(&key, packing.bytes, retained)?;
         let packed = self.cache.shared(&key, || match &self.folder {
             Some(folder) => self.stored(folder, packing),
-            None => self.new_one(packing.bytes, packing.pack).map(Arc::new),
+            None => self.new_one(packing.pack).map(Arc::new),
         })?;
         packing.weights.release();
         Ok(packed)
@@ -133,19 +122,20 @@ impl Packer {
     /// it: what is made has to hold that memory then, so that nothing else is at that place while it lives.
     pub(crate) fn share<T: Any + Send + Sync>(
         &self,
-        (place, layout): (&[u8], &str),
+        (place, layout): (&[u8], Layout<'_>),
         bytes: usize,
         retained: Retained<'_>,
         is_held: bool,
         make: &(dyn Fn() -> Result<T, KernelError> + Sync),
     ) -> Result<Arc<T>, KernelError> {
-        let make = || self.new_one(bytes, make).map(Arc::new);
+        let make = || self.new_one(make).map(Arc::new);
         if !is_held {
             let number = self.charged.lock().unwrap_or_else(PoisonError::into_inner).len();
             self.charge(&format!("alone {number}"), bytes, retained)?;
             return make();
         }
-        let key = format!("program {}/at {:p}+{}/{layout}", self.scope, place.as_ptr(), place.len());
+        let mut key = format!("program {}/at {:p}+{}/{}", self.scope, place.as_ptr(), place.len(), layout.name);
+        push_numbers(&mut key, layout.numbers);
         self.charge(&key, bytes, retained)?;
         self.cache.shared(&key, make)
     }
@@ -180,25 +170,24 @@ impl Packer {
             {
                 return Ok(Arc::new(known));
             }
-            let made = self.new_one(packing.bytes, packing.pack)?;
+            let made = self.new_one(packing.pack)?;
             // A folder that cannot be written to is one that nothing is found in.
             let _ = folder.write(&digest, (packing.content)(&made));
             Ok(Arc::new(made))
         })
     }
 
-    /// Packs something of so many bytes, on the threads of the method if that pays.
-    fn new_one<T: Send>(
-        &self,
-        bytes: usize,
-        pack: &(dyn Fn() -> Result<T, KernelError> + Sync),
-    ) -> Result<T, KernelError> {
+    fn new_one<T>(&self, pack: &dyn Fn() -> Result<T, KernelError>) -> Result<T, KernelError> {
         self.cache.count_packing();
-        match &self.threads {
-            Some(threads) if bytes >= HANDED_OVER && threads.count() > 1 => threads.run(pack),
-            Some(_) => threads::alone(pack),
-            None => pack(),
-        }
+        pack()
+    }
+}
+
+/// Appends the digest of numbers to a key, if there are any.
+fn push_numbers(key: &mut String, numbers: &[u8]) {
+    if !numbers.is_empty() {
+        key.push('/');
+        key.push_str(&folder::hex(&entry::digest(numbers)));
     }
 }
 

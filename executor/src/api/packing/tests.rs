@@ -39,7 +39,7 @@ fn program() -> Arc<dyn Source> {
 
 fn packer(cache: &PackCache, folder: Option<&PackFolder>, program: &Arc<dyn Source>) -> Packer {
     let none: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([]).unwrap());
-    Packer::new(cache, folder, program, &[], none, None)
+    Packer::new(cache, folder, program, &[], none)
 }
 
 /// Every byte of the weights plus one, of a place.
@@ -73,16 +73,22 @@ fn pack(packer: &Packer, weights: &[u8]) -> Arc<Vec<u8>> {
 fn constants_are_shared_by_their_place_if_what_is_made_holds_them() {
     let (cache, left) = (PackCache::new(), Cell::new(1000));
     let (packer, constant) = (packer(&cache, None, &program()), [7u8; 16]);
-    let share = |layout: &str, is_held| {
-        packer.share((&constant[..], layout), 100, Retained(&left), is_held, &|| Ok(layout.to_owned())).unwrap()
+    let share = |name: &str, numbers: &[u8], is_held| {
+        let layout = Layout { name, numbers };
+        packer.share((&constant[..], layout), 100, Retained(&left), is_held, &|| Ok(name.to_owned())).unwrap()
     };
-    let held = ["a", "a", "b"].map(|layout| share(layout, true));
+    let held = ["a", "a", "b"].map(|layout| share(layout, &[], true));
     assert!(Arc::ptr_eq(&held[0], &held[1]) && *held[2] == "b");
     assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (2, 200, 800));
-    // What others cannot find is made, and charged, every time.
-    let alone = [0, 1].map(|_| share("a", false));
-    assert!(!Arc::ptr_eq(&alone[0], &alone[1]) && !Arc::ptr_eq(&alone[0], &held[0]));
+    // Other numbers make another one.
+    let scaled = [&[1][..], &[2], &[1]].map(|numbers| share("a", numbers, true));
+    assert!(Arc::ptr_eq(&scaled[0], &scaled[2]) && !Arc::ptr_eq(&scaled[0], &scaled[1]));
+    assert!(!Arc::ptr_eq(&scaled[0], &held[0]));
     assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (4, 400, 600));
+    // What others cannot find is made, and charged, every time.
+    let alone = [0, 1].map(|_| share("a", &[], false));
+    assert!(!Arc::ptr_eq(&alone[0], &alone[1]) && !Arc::ptr_eq(&alone[0], &held[0]));
+    assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (6, 600, 400));
 }
 
 #[test]
@@ -95,10 +101,10 @@ fn loads_of_one_program_share_and_others_do_not() {
     assert_eq!(cache.packings(), 1);
     assert_eq!(*pack(&packer(&cache, None, &other), &[9, 9, 9]), [10, 10, 10]);
     let maps: [Arc<dyn NamedDataMap>; 1] = [Arc::new(Fickle::default())];
-    let with_data = Packer::new(&cache, None, &program, &maps, maps[0].clone(), None);
+    let with_data = Packer::new(&cache, None, &program, &maps, maps[0].clone());
     let of_data = pack(&with_data, &[7, 7, 7]);
     assert_eq!(*of_data, [8, 8, 8]);
-    let again = Packer::new(&cache, None, &program, &maps, maps[0].clone(), None);
+    let again = Packer::new(&cache, None, &program, &maps, maps[0].clone());
     assert!(Arc::ptr_eq(&of_data, &pack(&again, &[7, 7, 7])));
     assert_eq!(cache.packings(), 3);
 }
@@ -119,7 +125,7 @@ fn a_new_program_in_the_place_of_an_old_one_is_another_one() {
 #[test]
 fn a_key_is_asked_for_once() {
     let map = Arc::new(Fickle::default());
-    let packer = Packer::new(&PackCache::new(), None, &program(), &[], map.clone(), None);
+    let packer = Packer::new(&PackCache::new(), None, &program(), &[], map.clone());
     let answers = [(); 3].map(|()| packer.data("w").unwrap().unwrap());
     assert!(answers.iter().all(|bytes| **bytes == [0; 8]));
     assert!(packer.data("v").unwrap().is_none() && packer.data("v").unwrap().is_none());

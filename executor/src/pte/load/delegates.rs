@@ -23,9 +23,9 @@ pub(crate) struct LoadedDelegate {
 }
 
 /// Returns a packer for a method without delegates, whose kernels pack constants.
-pub(crate) fn packer_of_constants(program: &Program, options: &Options, threads: Option<&Threads>) -> Packer {
+pub(crate) fn packer_of_constants(program: &Program, options: &Options) -> Packer {
     let Options { cache, folder, data, .. } = options;
-    Packer::new(cache, folder.as_ref(), program.source(), data, Arc::new(MergedData::default()), threads)
+    Packer::new(cache, folder.as_ref(), program.source(), data, Arc::new(MergedData::default()))
 }
 
 /// Makes all delegates of a plan, in order, and the packer that they share.
@@ -44,7 +44,7 @@ pub(crate) fn delegates(
     let outside: Arc<dyn NamedDataMap> = Arc::new(data);
     let named_data: Arc<dyn NamedDataMap> = Arc::new(MergedData::new([inside, outside])?);
     let Options { cache, folder, data, .. } = options;
-    let packer = Packer::new(cache, folder.as_ref(), program.source(), data, Arc::clone(&named_data), threads);
+    let packer = Packer::new(cache, folder.as_ref(), program.source(), data, Arc::clone(&named_data));
     let packer = Arc::new(packer);
     let mut loaded = Vec::new();
     grow(&mut loaded, rows.len())?;

@@ -18,7 +18,7 @@ use crate::api::state::{State, Value, ValueId};
 use crate::pte::account::Account;
 use crate::pte::error::LoadError;
 use crate::pte::options::Options;
-use crate::pte::plan_graph::{Memory, PlanGraph};
+use crate::pte::plan_graph::{Found, Memory, PlanGraph};
 use crate::pte::registry::Registry;
 
 pub(crate) use delegates::{LoadedDelegate, delegates, packer_of_constants};
@@ -77,6 +77,7 @@ pub(crate) fn load<'r>(
         outputs,
         memory,
         account: places.account,
+        found: Found::new(),
     };
     instructions::read(&source, registry, &mut graph)?;
     for &input in &graph.inputs {

@@ -90,6 +90,7 @@ fn detach(graph: &mut PlanGraph<'_>) -> Option<usize> {
             places.insert(group, graph.memory.temporary(bytes)?);
         }
     }
+    graph.changed();
     let mut moved = 0;
     for tensor in 0..tensors as u32 {
         if let Some(place) = places.get(&groups.of(tensor)) {

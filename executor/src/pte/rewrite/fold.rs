@@ -48,6 +48,7 @@ impl Rewrite for FoldConstants {
                 }
                 let Some(out) = foldable(graph, &uses, operator, args, room) else { continue };
                 if let Some(bytes) = fold(graph, operator, args, out) {
+                    graph.changed();
                     room -= bytes;
                     follow(graph, &views, out);
                     graph.chains[chain][index].kind = PlanInstructionKind::Nop;

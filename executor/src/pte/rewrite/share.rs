@@ -84,6 +84,7 @@ impl Rewrite for ShareEqual {
             }
         }
         if shared > 0 {
+            graph.changed();
             for value in &mut graph.state.values {
                 if let Value::Tensor(tensor) = value
                     && let Some(earlier) = same.get(tensor)

@@ -4,7 +4,9 @@
 //! is a second value at the place of the first. What tells them apart is whose bytes a read finds there, so the
 //! instructions are followed once with a map of memory that knows the last writer of every byte.
 
+use std::any::Any;
 use std::ops::Range;
+use std::rc::Rc;
 
 use crate::api::room::{filled, grow};
 use crate::api::state::ValueId;
@@ -36,9 +38,14 @@ pub struct Use {
 }
 
 impl Uses {
-    /// Looks at a method; `None` if it jumps or frees, where "before" has no meaning, or if following its memory takes
-    /// too long, or more memory than there is.
-    pub fn of(graph: &PlanGraph<'_>) -> Option<Uses> {
+    /// Looks at a method, unless that was done since it last changed; `None` if it jumps or frees, where "before" has no
+    /// meaning, or if following its memory takes too long, or more memory than there is.
+    pub fn of(graph: &PlanGraph<'_>) -> Option<Rc<Uses>> {
+        let found = graph.found.get_or_init(|| Some(Rc::new(Uses::new(graph)?) as Rc<dyn Any>)).clone();
+        found?.downcast().ok()
+    }
+
+    fn new(graph: &PlanGraph<'_>) -> Option<Uses> {
         let tensors = graph.state.tensors.len();
         let mut uses = Uses {
             by_tensor: filled(Use::default(), tensors).ok()?,

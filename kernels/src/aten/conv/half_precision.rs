@@ -4,7 +4,7 @@ use edgepack_compute::conv::{HalfConvolution, Operands};
 use edgepack_compute::half::Narrow;
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 
-use super::{BIAS, FORWARD, OUT, floats, geometry, scratch_bytes};
+use super::{BIAS, FORWARD, OUT, PLAIN, floats, geometry, scratch_bytes};
 
 /// Looks at one instruction.
 pub(super) fn prepare<T: Narrow>(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
@@ -12,7 +12,7 @@ pub(super) fn prepare<T: Narrow>(args: &Prepare<'_>) -> Result<Box<dyn Run>, Ker
     if let Some(constant) = constant {
         args.retained().reserve(constant.element_count().saturating_mul(size_of::<f32>()))?;
     }
-    let mut bytes = scratch_bytes(args)?;
+    let mut bytes = scratch_bytes(args, &PLAIN)?;
     for arg in [FORWARD.input, FORWARD.weight, BIAS, OUT] {
         let elements = args.tensor_opt(arg)?.map_or(0, |tensor| tensor.meta.element_count());
         bytes = bytes.saturating_add(elements.saturating_mul(size_of::<f32>()));
@@ -27,7 +27,7 @@ struct Instruction<T>(HalfConvolution<T>);
 
 impl<T: Narrow> Run for Instruction<T> {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let geometry = geometry(cx)?;
+        let geometry = geometry(cx, &PLAIN)?;
         cx.retained().charge(self.0.bytes_to_retain(&geometry))?;
         let views = cx.views();
         let operands = Operands {

@@ -10,8 +10,8 @@ use edgepack_compute::conv::{self, Convolution, Geometry, Operands, PackedWeight
 use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::number::Number;
 use edgepack_compute::spatial::{Images, Slide};
-use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
-use edgepack_executor::packing::Shared;
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, room};
+use edgepack_executor::packing::{Layout, Shared};
 use edgepack_executor::tensor::{TensorRef, TensorShape};
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
@@ -27,7 +27,7 @@ use crate::spatial::{MOST, images, numbers, required, resized};
 pub static KERNELS: &[&Kernel] = &[&CONVOLUTION, &backward::BACKWARD];
 
 /// Convolution of every element type.
-pub static CONVOLUTION: Kernel = kernel(FORWARD_NAME, Alias::Disjoint, |args| prepare(args, None));
+pub static CONVOLUTION: Kernel = kernel(FORWARD_NAME, Alias::Disjoint, |args| prepare(args, &PLAIN, None));
 
 /// Convolution of `f32` and the operations behind it.
 pub(crate) static FUSED: Base = Base {
@@ -35,13 +35,45 @@ pub(crate) static FUSED: Base = Base {
     schema: CONVOLUTION.schema,
     out: OUT,
     in_place: true,
-    prepare: |args, epilogue| prepare(args, Some(epilogue)),
+    prepare: |args, epilogue| prepare(args, &PLAIN, Some(epilogue)),
+};
+
+/// Convolution of `f32` with a constant weight of which every output channel is multiplied by a factor.
+pub(crate) static SCALED: Kernel = Kernel {
+    name: "edgepack::convolution.scaled_out",
+    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, \
+             bool transposed, SymInt[] output_padding, SymInt groups, Tensor factors, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    is_pure: true,
+    prepare: |args| prepare(args, &WITH_FACTORS, None),
+};
+
+/// [`SCALED`] and the operations behind it.
+pub(crate) static SCALED_FUSED: Base = Base {
+    name: "edgepack::convolution.scaled_epilogue_out",
+    schema: SCALED.schema,
+    out: SCALED_OUT,
+    in_place: true,
+    prepare: |args, epilogue| prepare(args, &WITH_FACTORS, Some(epilogue)),
 };
 
 const FORWARD_NAME: &str = "aten::convolution.out";
 
 /// The output of a forward convolution.
 pub(crate) const OUT: usize = position(FORWARD_NAME, "out");
+/// The factors of [`SCALED`], one of DOUBLE for each output channel: they are where the output of a plain one is.
+pub(crate) const FACTORS: usize = OUT;
+/// The output of [`SCALED`].
+pub(crate) const SCALED_OUT: usize = FACTORS + 1;
+
+/// Arguments that a forward convolution has besides those of [`FORWARD`].
+struct Form {
+    factors: Option<usize>,
+    out: usize,
+}
+
+static PLAIN: Form = Form { factors: None, out: OUT };
+static WITH_FACTORS: Form = Form { factors: Some(FACTORS), out: SCALED_OUT };
 
 /// The positions of the arguments that say what is convolved and how.
 pub(crate) struct Arguments {
@@ -79,24 +111,32 @@ pub(crate) const BIAS: usize = position(FORWARD_NAME, "bias");
 /// Positions of the arguments of a forward convolution.
 pub(crate) static FORWARD: Arguments = Arguments::of(FORWARD_NAME, Some(BIAS));
 
-fn prepare(args: &Prepare<'_>, epilogue: Option<Arc<Epilogue>>) -> Result<Box<dyn Run>, KernelError> {
+fn prepare(
+    args: &Prepare<'_>,
+    form: &'static Form,
+    epilogue: Option<Arc<Epilogue>>,
+) -> Result<Box<dyn Run>, KernelError> {
     let (input, weight) = (args.tensor(FORWARD.input)?, args.tensor(FORWARD.weight)?);
     let dtype = input.meta.dtype;
     expect_class("input", dtype, Class::Real)?;
     expect_same(("input", dtype), ("weight", weight.meta.dtype))?;
-    expect_same(("input", dtype), ("out", args.tensor(OUT)?.meta.dtype))?;
+    expect_same(("input", dtype), ("out", args.tensor(form.out)?.meta.dtype))?;
     if let Some(bias) = args.tensor_opt(BIAS)? {
         expect_same(("input", dtype), ("bias", bias.meta.dtype))?;
     }
     if dtype == ScalarType::FLOAT {
-        args.scratch(scratch_bytes(args)?);
+        args.scratch(scratch_bytes(args, form)?);
         let is_constant = weight.constant.is_some() && args.optimize();
         let convolution = Convolution::new(is_constant, epilogue);
-        let packed = if is_constant { packed(args)? } else { None };
-        return Ok(Box::new(Single { convolution, packed }));
+        let factors = form.factors.map(|at| factors(args, at)).transpose()?;
+        let weight = match if is_constant { packed(args, form, factors)? } else { None } {
+            Some(packed) => Weight::Packed(packed),
+            None => factors.map_or(Ok(Weight::AsStored), |factors| scaled(args, factors).map(Weight::Scaled))?,
+        };
+        return Ok(Box::new(Single { convolution, form, weight }));
     }
-    if epilogue.is_some() {
-        return Err(KernelError::unsupported(format!("operations behind results of type {dtype}")));
+    if epilogue.is_some() || form.factors.is_some() {
+        return Err(KernelError::unsupported(format!("operations with results or weights of type {dtype}")));
     }
     match dtype {
         ScalarType::HALF => return half_precision::prepare::<half::f16>(args),
@@ -107,59 +147,109 @@ fn prepare(args: &Prepare<'_>, epilogue: Option<Arc<Epilogue>>) -> Result<Box<dy
 }
 
 /// Bytes of scratch memory that a convolution of `f32` needs up to the bounds of its arguments.
-fn scratch_bytes(args: &Prepare<'_>) -> Result<usize, KernelError> {
+fn scratch_bytes(args: &Prepare<'_>, form: &Form) -> Result<usize, KernelError> {
     let (input, weight) = (args.tensor(FORWARD.input)?.meta, args.tensor(FORWARD.weight)?.meta);
     let rank = weight.rank().saturating_sub(2);
     let area = |sizes: &[usize]| sizes.iter().rev().take(rank).product();
     let (pixels, taps) = (area(input.sizes), area(weight.sizes));
     let transposed = args.bool(FORWARD.transposed)? != Some(false);
     let channels = weight.sizes.get(usize::from(!transposed)).copied().unwrap_or(1);
-    let reordered = input.dim_order != args.tensor(OUT)?.meta.dim_order;
+    let reordered = input.dim_order != args.tensor(form.out)?.meta.dim_order;
     let images = if reordered && input.rank() > rank + 1 { input.sizes[0] } else { 1 };
     Ok(conv::scratch(pixels, taps, channels, transposed, reordered).saturating_mul(images * size_of::<f32>()))
 }
 
+/// The factors of the output channels of a constant weight that is not transposed.
+fn factors<'p>(args: &Prepare<'p>, at: usize) -> Result<&'p [f64], KernelError> {
+    let weight = args.tensor(FORWARD.weight)?;
+    let factors = args.tensor(at)?.constant;
+    let known = weight.constant.is_some() && args.bool(FORWARD.transposed)? == Some(false);
+    match factors.filter(|_| known).map(|factors| factors.as_slice::<f64>()).transpose()? {
+        Some(factors) if weight.meta.sizes.first() == Some(&factors.len()) => Ok(factors),
+        _ => Err(KernelError::argument("`factors` are not one for each output channel of a constant `weight`")),
+    }
+}
+
 /// The constant weight in the order that a convolution of images of known sizes reads it.
-fn packed(args: &Prepare<'_>) -> Result<Option<Shared<PackedWeight>>, KernelError> {
+fn packed(
+    args: &Prepare<'_>,
+    form: &Form,
+    factors: Option<&[f64]>,
+) -> Result<Option<Shared<PackedWeight>>, KernelError> {
     let known = |arg| args.tensor(arg).is_ok_and(|tensor| !tensor.dynamic);
     // What is wrong with the arguments is an error of the run.
-    let (true, true, Ok((geometry, sizes))) = (known(FORWARD.input), known(OUT), measure(args, &FORWARD)) else {
+    let (true, true, Ok((geometry, sizes))) = (known(FORWARD.input), known(form.out), measure(args, &FORWARD)) else {
         return Ok(None);
     };
-    let (out, rank) = (args.tensor(OUT)?.meta, args.tensor(FORWARD.weight)?.meta.rank() - 2);
+    let (out, rank) = (args.tensor(form.out)?.meta, args.tensor(FORWARD.weight)?.meta.rank() - 2);
     if out.sizes != &sizes[..] || sizes.contains(&0) {
         return Ok(None);
     }
     let geometry = Geometry { out: images("out", &out, rank)?, ..geometry };
     let Some(bytes) = PackedWeight::packed_len(&geometry) else { return Ok(None) };
     let make = |weight: TensorRef<'_>| {
-        PackedWeight::new(None, &geometry, weight.as_slice()?)?
+        PackedWeight::new(None, &geometry, weight.as_slice()?, factors)?
             .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
     };
-    args.share(FORWARD.weight, &PackedWeight::layout(&geometry), bytes, make).map(Some)
+    let layout =
+        Layout { name: &PackedWeight::layout(&geometry), numbers: bytemuck::cast_slice(factors.unwrap_or(&[])) };
+    args.share(FORWARD.weight, layout, bytes, make).map(Some)
+}
+
+/// The constant weight with each output channel times its factor, in the order it is stored in.
+fn scaled(args: &Prepare<'_>, factors: &[f64]) -> Result<Shared<Vec<f32>>, KernelError> {
+    let weight = args.tensor(FORWARD.weight)?.meta;
+    if weight.dim_order.first() != Some(&0) {
+        return Err(KernelError::unsupported("a `weight` with `factors` whose output channels are not outermost"));
+    }
+    let each = weight.sizes[1..].iter().product::<usize>().max(1);
+    let make = |weight: TensorRef<'_>| {
+        let weight = weight.as_slice::<f32>()?;
+        let mut all = room(weight.len())?;
+        for (channel, factor) in weight.chunks_exact(each).zip(factors) {
+            all.extend(channel.iter().map(|x| conv::scaled(*x, *factor)));
+        }
+        Ok(all)
+    };
+    let layout = Layout { name: "as stored", numbers: bytemuck::cast_slice(factors) };
+    args.share(FORWARD.weight, layout, weight.byte_len(), make)
 }
 
 /// A convolution of `f32`.
 struct Single {
     convolution: Convolution,
-    /// The weight, if it was packed at load.
-    packed: Option<Shared<PackedWeight>>,
+    form: &'static Form,
+    weight: Weight,
+}
+
+/// Form in which a convolution has its weight at load.
+enum Weight {
+    /// The argument: it is packed when it is first needed, or not.
+    AsStored,
+    /// Multiplied by factors.
+    Scaled(Shared<Vec<f32>>),
+    /// Multiplied by factors, if there are any, and packed.
+    Packed(Shared<PackedWeight>),
 }
 
 impl Run for Single {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let geometry = geometry(cx)?;
-        if self.packed.is_none() {
+        let geometry = geometry(cx, self.form)?;
+        if !matches!(self.weight, Weight::Packed(_)) {
             cx.retained().charge(self.convolution.bytes_to_retain(&geometry))?;
         }
         let views = cx.views();
+        let (weight, packed) = match &self.weight {
+            Weight::AsStored => (None, None),
+            Weight::Scaled(weight) => (Some(&weight[..]), None),
+            Weight::Packed(packed) => (None, Some(&**packed)),
+        };
         let operands = Operands {
             input: views.tensor(FORWARD.input)?.as_slice::<f32>()?,
-            weight: views.tensor(FORWARD.weight)?.as_slice::<f32>()?,
+            weight: weight.map_or_else(|| views.tensor(FORWARD.weight)?.as_slice::<f32>(), Ok)?,
             bias: views.tensor_opt(BIAS)?.map(|bias| bias.as_slice::<f32>()).transpose()?,
         };
-        let out = views.out(OUT)?.into_slice::<f32>()?;
-        let packed = self.packed.as_deref();
+        let out = views.out(self.form.out)?.into_slice::<f32>()?;
         Ok(self.convolution.run(&geometry, &operands, packed, floats(views.scratch()?)?, out)?)
     }
 
@@ -174,11 +264,11 @@ fn floats(scratch: &mut [u8]) -> Result<&mut [f32], KernelError> {
 }
 
 /// Reads the arguments and resizes the output.
-fn geometry(cx: &mut KernelContext<'_>) -> Result<Geometry, KernelError> {
+fn geometry(cx: &mut KernelContext<'_>, form: &Form) -> Result<Geometry, KernelError> {
     let (geometry, sizes) = measure(cx, &FORWARD)?;
     let rank = cx.meta(FORWARD.weight)?.rank() - 2;
-    cx.resize(OUT, &sizes)?;
-    Ok(Geometry { out: images("out", &cx.meta(OUT)?, rank)?, ..geometry })
+    cx.resize(form.out, &sizes)?;
+    Ok(Geometry { out: images("out", &cx.meta(form.out)?, rank)?, ..geometry })
 }
 
 /// Reads the arguments: everything but the strides of the output, and its sizes.
@@ -248,7 +338,7 @@ fn shapes(input: &TensorShape<'_>, weight: &TensorShape<'_>, why: &str) -> Kerne
 }
 
 fn run<T: Number>(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let geometry = geometry(cx)?;
+    let geometry = geometry(cx, &PLAIN)?;
     let views = cx.views();
     let operands = Operands {
         input: views.tensor(FORWARD.input)?.as_slice::<T>()?,

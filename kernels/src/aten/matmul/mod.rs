@@ -163,7 +163,7 @@ fn prepare_with<G: Gemm<f32, Packed = gemm::Packed>>(
         Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks && !rhs.bytes().is_empty() => {
             let Mat { rows, cols, .. } = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
             let layout = format!("{}, {rows} x {cols}, {:?}", gemm::Packed::layout(), rhs.strides);
-            Some(args.share(form.rhs.0, &layout, gemm::Packed::packed_len([rows, cols]), |rhs| {
+            Some(args.share(form.rhs.0, layout.as_str().into(), gemm::Packed::packed_len([rows, cols]), |rhs| {
                 Ok(gemm::Packed::new(&form.rhs_matrix(&rhs.meta(), rhs.as_slice()?)?)?)
             })?)
         }
