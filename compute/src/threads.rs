@@ -85,10 +85,20 @@ impl std::fmt::Debug for Threads {
 #[error("{0}")]
 pub struct StartError(String);
 
-/// The threads of loops outside of any other threads.
+/// The threads of loops outside of any other threads, once there was one that repaid starting them.
+static PROCESS: OnceLock<Threads> = OnceLock::new();
+
 fn process() -> Option<&'static Arc<Shared>> {
-    static PROCESS: OnceLock<Threads> = OnceLock::new();
     PROCESS.get_or_init(|| Threads::new(0).unwrap_or(Threads(None))).shared()
+}
+
+/// Runs `work` on this thread. Outside of any other threads, those of the process are with it until it ends, if they were
+/// started before: a loop then finds them awake from the last one.
+pub fn together<R>(work: impl FnOnce() -> R) -> R {
+    match PROCESS.get() {
+        Some(threads) if pool::count().is_none() && !pool::is_in_loop() => threads.run(work),
+        _ => work(),
+    }
 }
 
 /// Runs `work` on this thread: loops inside it are not split.

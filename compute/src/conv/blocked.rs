@@ -3,7 +3,6 @@
 //! Invariant: a block has, for every tap and input channel of a group in turn, all of its output channels.
 
 use super::geometry::Geometry;
-use super::weight::scaled;
 use crate::epilogue::Clamp;
 use crate::error::{Error, room};
 use crate::gemm::blocks::{Blocks, fill, fill_at};
@@ -87,6 +86,12 @@ impl BlockedWeight {
         })?;
         Ok(())
     }
+}
+
+/// Returns a number of a weight times the factor of its output channel.
+#[inline(always)]
+pub fn scaled(number: f32, factor: f64) -> f32 {
+    (f64::from(number) * factor) as f32
 }
 
 /// Multiplies the channels of each row of lines by their factors.

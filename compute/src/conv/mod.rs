@@ -19,10 +19,11 @@ mod pixels;
 mod transposed;
 mod weight;
 
+pub use blocked::scaled;
 pub use convolution::{Convolution, scratch};
 pub use geometry::{Geometry, Operands};
 pub use half_precision::HalfConvolution;
-pub use weight::{PackedWeight, scaled};
+pub use weight::PackedWeight;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The weight of a convolution of `f32` in the order its loops read it, where that is not the order it is stored in.
 
 use super::algorithm::Algorithm;
-use super::blocked::BlockedWeight;
+use super::blocked::{BlockedWeight, scaled};
 use super::geometry::Geometry;
 use crate::error::{Error, room};
 use crate::simd::float_path::FloatPath;
@@ -83,12 +83,6 @@ impl PackedWeight {
 /// Numbers of a depthwise weight by tap, with a zero per channel.
 fn taps(geometry: &Geometry) -> usize {
     (geometry.weight.area() + 1).saturating_mul(geometry.weight.batch.0)
-}
-
-/// Returns a number of a weight times the factor of its output channel.
-#[inline(always)]
-pub fn scaled(number: f32, factor: f64) -> f32 {
-    (f64::from(number) * factor) as f32
 }
 
 /// The weight of a depthwise convolution by tap and channel, and a zero per channel.

@@ -296,6 +296,18 @@ fn one_thread_is_the_callers() {
 }
 
 #[test]
+fn threads_of_the_process_stay_for_several_loops() {
+    // Starts them, where there are several.
+    check_rows(200);
+    let here = thread::current().id();
+    assert_eq!(together(|| (check_rows(50), thread::current().id()).1), here);
+    together(|| together(|| check_rows(20)));
+    let one = pool(1);
+    assert_eq!(one.run(|| together(current)), 1, "others go first");
+    for_each(true, Read(&[0u8; 30], 1), |_, _| assert_eq!(together(current), 1));
+}
+
+#[test]
 fn pools_end_at_any_time() {
     // At once, after work with workers still awake, and with workers parked; each drop waits for its threads.
     for round in 0..rounds(60) {

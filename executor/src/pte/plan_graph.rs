@@ -45,7 +45,7 @@ pub struct PlanGraph<'r> {
     pub(crate) memory: Memory,
     /// Memory that the method was charged.
     pub(crate) account: Account,
-    /// What rewrites found out about the graph as it is now.
+    /// Facts that rewrites found out about the graph as it is now.
     pub(crate) found: Found,
 }
 

@@ -1,6 +1,7 @@
 //! Runs. What a run takes (locks of shared memories, bytes of the caller) it gives back when it ends, however it ends: a
 //! kernel, a delegate, an observer or an input that panics leaves the method as an error would.
 
+use edgepack_compute::threads;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::room;
 
@@ -48,7 +49,7 @@ impl<'m> Running<'m> {
         method.inputs.iter_mut().filter(|slot| !slot.survives).for_each(|slot| slot.set = false);
         match method.threads.clone() {
             Some(threads) => threads.run(|| method.interpret(observer))?,
-            None => method.interpret(observer)?,
+            None => threads::together(|| method.interpret(observer))?,
         }
         method.publish_outputs();
         Ok(())
