@@ -165,8 +165,9 @@ impl Shared {
         Some(Caller { shared: self, _turn: turn, before })
     }
 
-    /// Calls `f` with ranges of up to `batch` numbers until all below `count` had their turn, on this thread and the workers. If one of the calls panics, some of the others are left out, and the panic goes on
-    /// when the last one has ended.
+    /// Calls `f` with ranges of up to `batch` numbers until all below `count` had their turn, on this thread, the caller's, and
+    /// on the workers. If one of the calls panics, some of the others are left out, and the panic goes on when the last one
+    /// has ended.
     pub(super) fn for_each_batch(&self, count: usize, batch: usize, f: impl Fn(Range<usize>) + Sync) {
         let batch = batch.max(1);
         // There is one caller, and no loop inside of a loop.
