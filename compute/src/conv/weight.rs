@@ -100,8 +100,10 @@ fn by_tap(mut taps: Vec<f32>, geometry: &Geometry, weight: &[f32], factors: Opti
             *place = weight[start + out * kernel.batch.1];
         }
     }
-    for (channels, factors) in taps.chunks_exact_mut(kernel.batch.0.max(1)).zip(std::iter::repeat(factors)) {
-        channels.iter_mut().zip(factors.unwrap_or_default()).for_each(|(x, factor)| *x = scaled(*x, *factor));
+    if let Some(factors) = factors {
+        for channels in taps.chunks_exact_mut(kernel.batch.0.max(1)) {
+            channels.iter_mut().zip(factors).for_each(|(x, factor)| *x = scaled(*x, *factor));
+        }
     }
     Ok(taps)
 }

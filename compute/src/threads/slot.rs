@@ -146,7 +146,7 @@ impl Slot {
     /// Takes part in what is on offer if that is another offer than the one `seen`, which it becomes. Returns whether it
     /// was.
     pub(super) fn take_part(&self, seen: &mut u64) -> bool {
-        let Some((offer, job)) = self.enter(|state| state & OFFERS != *seen) else { return false };
+        let Some((offer, job)) = self.enter(*seen) else { return false };
         *seen = offer;
         job.take_part();
         self.leave();
@@ -159,11 +159,11 @@ impl Slot {
         state & OPEN != 0 && state & OFFERS != seen
     }
 
-    /// Counts this thread as inside of what is on offer, if its state is as wanted.
-    fn enter(&self, wanted: impl Fn(u64) -> bool) -> Option<(u64, Entered<'_>)> {
+    /// Counts this thread as inside of what is on offer, if that is another offer than the one `seen`.
+    fn enter(&self, seen: u64) -> Option<(u64, Entered<'_>)> {
         let mut state = self.state.load(Acquire);
         loop {
-            if state & OPEN == 0 || !wanted(state) {
+            if state & OPEN == 0 || state & OFFERS == seen {
                 return None;
             }
             match self.state.compare_exchange_weak(state, state + 1, Acquire, Acquire) {
