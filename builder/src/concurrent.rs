@@ -4,29 +4,33 @@
 //! thread can be had the caller does all of it.
 
 use std::num::NonZero;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// The most threads that work at the same time: beyond that the memory is the limit.
 const MOST: usize = 8;
 
-/// Returns what `work` gives for each item.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST).min(items.len());
-    if threads <= 1 {
-        return items.iter().map(work).collect();
+/// Bytes for which it pays to start a thread.
+const SHARE: u64 = 1 << 20;
+
+/// Returns what `work` gives for each item, where all items together are so many bytes. Items are begun in their order.
+pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, bytes: u64, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let useful = usize::try_from(bytes / SHARE).unwrap_or(usize::MAX).min(items.len()).min(MOST);
+    if useful <= 1 {
+        return items.into_iter().map(work).collect();
     }
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(items.len()));
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(useful);
+    let count = items.len();
+    let next = Mutex::new(items.into_iter().enumerate());
+    let done = Mutex::new(Vec::with_capacity(count));
     let some = || {
         let mut own = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { break };
+        // The lock is held while an item is taken, and not while it is worked on.
+        let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+        while let Some((index, item)) = take() {
             own.push((index, work(item)));
         }
-        done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(own);
+        done.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
     };
     thread::scope(|scope| {
         for _ in 1..threads {
@@ -35,7 +39,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
         }
         some();
     });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }
@@ -48,8 +52,10 @@ mod tests {
     fn results_are_in_the_order_of_the_items() {
         let items: Vec<usize> = (0..1000).collect();
         let squares: Vec<usize> = items.iter().map(|item| item * item).collect();
-        assert_eq!(map(&items, |item| item * item), squares);
-        assert_eq!(map(&items[..1], |item| item + 1), [1]);
-        assert!(map(&items[..0], |item| item + 1).is_empty());
+        for bytes in [0, SHARE, 100 * SHARE] {
+            assert_eq!(map(items.clone(), bytes, |item| item * item), squares);
+            assert_eq!(map(vec![0], bytes, |item| item + 1), [1]);
+            assert!(map(Vec::new(), bytes, |item: usize| item + 1).is_empty());
+        }
     }
 }

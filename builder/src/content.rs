@@ -161,6 +161,14 @@ impl<'d> Data<'d> {
         }
     }
 
+    /// Returns whether the digest is taken already.
+    pub(crate) fn is_settled(&self) -> bool {
+        match &self.0 {
+            Repr::Borrowed(_) => false,
+            Repr::Shared(shared) => shared.digest.get().is_some() && !self.is_computed(),
+        }
+    }
+
     /// The same bytes with their digest taken, and in memory where every writing would compute them.
     pub(crate) fn settled(&self) -> io::Result<Self> {
         if self.is_computed() {

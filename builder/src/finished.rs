@@ -6,11 +6,12 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::Error;
+use edgepack_format::room;
+
 use crate::build_error::BuildError;
 use crate::content::{Data, pad};
 use crate::named_data::lcm;
-use crate::write_file;
+use crate::{Error, concurrent, write_file};
 
 /// One segment: contents at offsets, zeros between them.
 #[derive(Clone, Debug)]
@@ -49,16 +50,6 @@ impl<'d> Segment<'d> {
         for (start, data) in &self.parts {
             pad(out, start.saturating_sub(at))?;
             data.write_to(out)?;
-            at = start.saturating_add(data.len());
-        }
-        Ok(())
-    }
-
-    fn append_to(&self, out: &mut Vec<u8>) -> io::Result<()> {
-        let mut at = 0u64;
-        for (start, data) in &self.parts {
-            pad(out, start.saturating_sub(at))?;
-            data.append_to(out)?;
             at = start.saturating_add(data.len());
         }
         Ok(())
@@ -137,17 +128,26 @@ impl<'d> FinishedFile<'d> {
         pad(out, self.len.saturating_sub(at))
     }
 
-    /// The file in memory.
+    /// The file in memory. Contents are read on several threads.
     pub fn to_bytes(&self) -> Result<Vec<u8>, BuildError> {
-        let mut bytes = Vec::with_capacity(usize::try_from(self.len).map_err(|_| Error::Overflow)?);
-        bytes.extend_from_slice(&self.head);
+        let len = usize::try_from(self.len).map_err(|_| Error::Overflow)?;
+        let mut bytes = room::zeros(len).map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
+        let (head, mut rest) = bytes.split_at_mut_checked(self.head.len()).ok_or(Error::Overflow)?;
+        head.copy_from_slice(&self.head);
+        let mut at = self.head.len() as u64;
+        let mut places = Vec::new();
         for (start, segment) in &self.segments {
-            let gap = start.saturating_sub(bytes.len() as u64);
-            pad(&mut bytes, gap)?;
-            segment.append_to(&mut bytes)?;
+            for (offset, data) in &segment.parts {
+                let start = start.saturating_add(*offset);
+                let place;
+                (place, rest) = part_of(rest, start.saturating_sub(at), data.len())?;
+                at = start.saturating_add(data.len());
+                places.push((place, data));
+            }
         }
-        let rest = self.len.saturating_sub(bytes.len() as u64);
-        pad(&mut bytes, rest)?;
+        places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
+        let read = concurrent::map(places, self.len, |(mut place, data)| data.write_to(&mut place));
+        read.into_iter().collect::<io::Result<()>>()?;
         Ok(bytes)
     }
 
@@ -156,6 +156,12 @@ impl<'d> FinishedFile<'d> {
         let what = path.as_ref().display().to_string();
         write_file::replace(path, |out| self.write_to(out)).map_err(BuildError::reading(what))
     }
+}
+
+/// `len` bytes behind the first `gap`, and what is behind them.
+fn part_of(bytes: &mut [u8], gap: u64, len: u64) -> Result<(&mut [u8], &mut [u8]), Error> {
+    let [gap, len] = [gap, len].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+    bytes.split_at_mut_checked(gap).and_then(|(_, rest)| rest.split_at_mut_checked(len)).ok_or(Error::Overflow)
 }
 
 #[cfg(test)]

@@ -64,6 +64,6 @@ pub mod threads;
 pub mod transfer;
 pub mod view;
 pub mod walk;
-mod zeroed;
+pub mod zeroed;
 
 pub use error::{Error, ErrorKind};

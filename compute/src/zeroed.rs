@@ -1,113 +1,134 @@
-//! Lists of aligned numbers that start as zeros.
+//! Memory that starts as zeros: bytes, and lists of numbers.
 //!
 //! Memory is zeroed by the system, so that it is touched only where something is written, by the threads that write it.
-//! Long lists are in large pages where the system has them: there are fewer faults when they are filled, and fewer misses
-//! when they are read. Invariant: elements are aligned, and there are as many as were asked for.
+//! What is long begins at a large page and is in large pages as far as it fills them, where the system has them: there are
+//! fewer faults when it is filled, and fewer misses when it is read. Invariant: the first byte is aligned as was asked, and
+//! there are as many as were asked for.
 
 use std::marker::PhantomData;
 
 use crate::error::{Error, ErrorKind};
 
-/// A list of zeros, or of what was written there. Elements are whole words of eight bytes.
-pub(crate) struct Zeroed<T> {
+/// Aligned bytes that are zeros until something is written.
+///
+/// ```
+/// use edgepack_compute::zeroed::Zeros;
+///
+/// let mut zeros = Zeros::new(3 << 20, 64).unwrap();
+/// assert_eq!((zeros.bytes().len(), zeros.bytes().as_ptr().align_offset(64)), (3 << 20, 0));
+/// zeros.bytes_mut()[7] = 1;
+/// assert!(zeros.bytes().iter().map(|byte| u64::from(*byte)).sum::<u64>() == 1);
+/// ```
+pub struct Zeros {
     memory: Memory,
-    /// The first word of the first element.
+    /// Bytes in front of the first.
     start: usize,
-    count: usize,
-    element: PhantomData<T>,
+    len: usize,
 }
 
-/// Words of memory.
+/// Whole words.
 enum Memory {
     Heap(Vec<u64>),
     #[cfg(all(target_os = "linux", not(miri)))]
     Pages(memmap2::MmapMut),
 }
 
-impl Memory {
-    /// Returns so many zeros, if they are there.
-    fn zeroed(words: usize) -> Option<Memory> {
+impl Zeros {
+    /// Bytes of a large page.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    const LARGE: usize = 2 << 20;
+
+    /// Returns so many zeros from a multiple of `align` on, a power of two; `None` if there is no memory for them.
+    pub fn new(len: usize, align: usize) -> Option<Self> {
+        // Without memory for pages, the heap may still have some.
         #[cfg(all(target_os = "linux", not(miri)))]
+        if align <= Self::LARGE
+            && let Some(pages) = Self::pages(len)
         {
-            /// Twice the size of a large page: one of them fits, wherever the list starts.
-            const LONG: usize = 4 << 20;
-            let bytes = words.checked_mul(size_of::<u64>())?;
-            // Without memory for pages, the heap may still have some.
-            if bytes >= LONG
-                && let Ok(pages) = memmap2::MmapMut::map_anon(bytes)
-            {
-                // A system without large pages refuses: then they are small.
-                let _ = pages.advise(memmap2::Advice::HugePage);
-                return Some(Memory::Pages(pages));
-            }
+            return Some(pages);
         }
-        bytemuck::allocation::try_zeroed_vec(words).ok().map(Memory::Heap)
+        let words = len.checked_add(align)?.div_ceil(size_of::<u64>());
+        let words: Vec<u64> = bytemuck::allocation::try_zeroed_vec(words).ok()?;
+        let start = words.as_ptr().cast::<u8>().align_offset(align);
+        (start <= align).then_some(Zeros { memory: Memory::Heap(words), start, len })
     }
 
+    /// Returns so many zeros from the start of a large page on, if they fill one.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn pages(len: usize) -> Option<Self> {
+        if len < Self::LARGE {
+            return None;
+        }
+        let pages = memmap2::MmapMut::map_anon(len.checked_add(Self::LARGE)?).ok()?;
+        let start = Some(pages.as_ptr().align_offset(Self::LARGE)).filter(|start| *start <= Self::LARGE)?;
+        // What they do not fill stays in small pages, of which no more are taken than there are. A system without large
+        // pages refuses: then all are small.
+        let _ = pages.advise_range(memmap2::Advice::HugePage, start, len - len % Self::LARGE);
+        Some(Zeros { memory: Memory::Pages(pages), start, len })
+    }
+
+    /// The bytes.
     #[inline(always)]
-    fn words(&self) -> &[u64] {
-        match self {
-            Memory::Heap(words) => words,
+    pub fn bytes(&self) -> &[u8] {
+        let all = match &self.memory {
+            Memory::Heap(words) => bytemuck::cast_slice(words),
             #[cfg(all(target_os = "linux", not(miri)))]
-            Memory::Pages(pages) => bytemuck::cast_slice(pages),
-        }
+            Memory::Pages(pages) => &pages[..],
+        };
+        &all[self.start..][..self.len]
     }
 
-    fn words_mut(&mut self) -> &mut [u64] {
-        match self {
-            Memory::Heap(words) => words,
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        let all = match &mut self.memory {
+            Memory::Heap(words) => bytemuck::cast_slice_mut(words),
             #[cfg(all(target_os = "linux", not(miri)))]
-            Memory::Pages(pages) => bytemuck::cast_slice_mut(pages),
-        }
+            Memory::Pages(pages) => &mut pages[..],
+        };
+        &mut all[self.start..][..self.len]
     }
 }
 
-impl<T: bytemuck::Pod> Zeroed<T> {
-    /// Words of an element.
-    const WORDS: usize = size_of::<T>() / size_of::<u64>();
+/// A list of zeros, or of what was written there.
+pub(crate) struct Zeroed<T> {
+    /// `None` of a list without elements.
+    zeros: Option<Zeros>,
+    element: PhantomData<T>,
+}
 
+impl<T: bytemuck::Pod> Zeroed<T> {
     /// Returns so many zeros, or an error if the memory is not there.
     pub fn new(count: usize) -> Result<Self, Error> {
-        const { assert!(Self::WORDS > 0 && size_of::<T>().is_multiple_of(size_of::<u64>())) };
-        let words = count.checked_mul(Self::WORDS).and_then(|words| words.checked_add(Self::WORDS - 1));
-        let memory = words.and_then(Memory::zeroed).ok_or_else(|| {
+        if count == 0 {
+            return Ok(Self::default());
+        }
+        let zeros = count.checked_mul(size_of::<T>()).and_then(|len| Zeros::new(len, align_of::<T>()));
+        let zeros = zeros.ok_or_else(|| {
             let message = format!("there is no memory for {count} x {} bytes of packed weights", size_of::<T>());
             Error::new(ErrorKind::Memory, message)
         })?;
-        let start = memory.words().as_ptr().align_offset(align_of::<T>());
-        match start < Self::WORDS {
-            true => Ok(Zeroed { memory, start, count, element: PhantomData }),
-            false => Err(Error::new(ErrorKind::Memory, "memory that cannot be aligned")),
-        }
+        Ok(Zeroed { zeros: Some(zeros), element: PhantomData })
     }
 
     /// All elements.
     #[inline(always)]
     pub fn all(&self) -> &[T] {
-        // An empty list may be nowhere.
-        if self.count == 0 {
-            &[]
-        } else {
-            bytemuck::cast_slice(&self.memory.words()[self.start..][..self.count * Self::WORDS])
-        }
+        self.zeros.as_ref().map_or(&[], |zeros| bytemuck::cast_slice(zeros.bytes()))
     }
 
     /// All elements, to write.
     pub fn all_mut(&mut self) -> &mut [T] {
-        if self.count == 0 {
-            return &mut [];
-        }
-        bytemuck::cast_slice_mut(&mut self.memory.words_mut()[self.start..][..self.count * Self::WORDS])
+        self.zeros.as_mut().map_or(&mut [], |zeros| bytemuck::cast_slice_mut(zeros.bytes_mut()))
     }
 
     /// Number of bytes of all elements.
     pub fn byte_len(&self) -> usize {
-        self.count * size_of::<T>()
+        self.zeros.as_ref().map_or(0, |zeros| zeros.len)
     }
 }
 
 impl<T> Default for Zeroed<T> {
     fn default() -> Self {
-        Zeroed { memory: Memory::Heap(Vec::new()), start: 0, count: 0, element: PhantomData }
+        Zeroed { zeros: None, element: PhantomData }
     }
 }

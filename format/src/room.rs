@@ -62,6 +62,11 @@ pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>> {
     Ok(list)
 }
 
+/// Returns so many zeros; those that the system gives are not touched before something is written.
+pub fn zeros(count: usize) -> Result<Vec<u8>> {
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| NoRoom::of::<u8>(count))
+}
+
 /// Adds an item.
 #[inline]
 pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {

@@ -9,7 +9,7 @@ use edgepack_format::xnnpack::{
     ValueUnion,
 };
 
-use super::constants::{ConstantId, Entry, NamedBytes, Storage, buffers, named, region};
+use super::constants::{ConstantId, Entry, NamedBytes, Storage, buffers, named, region, settle};
 use super::container::{Container, write};
 use super::values::{ValueId, ValueSpec};
 use crate::Error;
@@ -135,8 +135,17 @@ impl PayloadBuilder {
         self
     }
 
+    /// Reads the constants of several payloads and takes their digests, which is most of what [`PayloadBuilder::finish`] of
+    /// each does otherwise, on several threads. Constants that are no named data are left.
+    pub fn settle(builders: &mut [PayloadBuilder]) -> Result<(), BuildError> {
+        let named = builders.iter_mut().filter(|builder| builder.storage == Storage::Named);
+        let mut lists: Vec<&mut [Entry]> = named.map(|builder| builder.constants.as_mut_slice()).collect();
+        settle(&mut lists)
+    }
+
     /// The payload. It verifies, with its constants.
-    pub fn finish(self) -> Result<BuiltPayload, BuildError> {
+    pub fn finish(mut self) -> Result<BuiltPayload, BuildError> {
+        Self::settle(std::slice::from_mut(&mut self))?;
         let has_all_bytes = self.constants.iter().all(|entry| matches!(entry, Entry::Bytes { .. }));
         let externs = self.inputs.len().saturating_add(self.outputs.len());
         let mut values = self.values;

@@ -59,25 +59,33 @@ pub fn key_of_digest(digest: &[u8], is_scales: bool) -> String {
 /// Named data that a payload asks for.
 pub type NamedBytes = Vec<(String, Data<'static>)>;
 
-/// The rows of the list, and what goes to named data. Contents are read here, several at a time, and digests taken.
+/// Reads constants of several lists and takes their digests: the longest first, several at a time.
+pub(super) fn settle(lists: &mut [&mut [Entry]]) -> Result<(), BuildError> {
+    let all = lists.iter_mut().flat_map(|list| list.iter_mut());
+    let mut open: Vec<&mut Data<'static>> = all
+        .filter_map(|entry| match entry {
+            Entry::Bytes { data, .. } => Some(data).filter(|data| !data.is_settled()),
+            Entry::Key { .. } => None,
+        })
+        .collect();
+    open.sort_by_key(|data| std::cmp::Reverse(data.len()));
+    let bytes = open.iter().fold(0, |sum: u64, data| sum.saturating_add(data.len()));
+    let settled = concurrent::map(open, bytes, |data| data.settled().map(|settled| *data = settled));
+    settled.into_iter().collect::<std::io::Result<()>>().map_err(BuildError::reading("a constant"))
+}
+
+/// The rows of the list, and what goes to named data.
 pub(super) fn named(entries: Vec<Entry>) -> Result<(Vec<ConstantDataOffset<'static>>, NamedBytes), BuildError> {
     let row = |key: String, size| ConstantDataOffset { offset: NO_OFFSET, size, named_key: Some(key.into()) };
     let mut rows = vec![ConstantDataOffset { named_key: Some("".into()), ..ConstantDataOffset::default() }];
     let mut data: NamedBytes = Vec::new();
     let mut known: BTreeSet<String> = BTreeSet::new();
-    let settled = concurrent::map(&entries, |entry| match entry {
-        Entry::Key { .. } => None,
-        Entry::Bytes { data, is_scales } => Some(data.settled().and_then(|data| {
-            let key = key_of_digest(&data.digest()?, *is_scales);
-            Ok((key, data))
-        })),
-    });
-    for (entry, settled) in entries.into_iter().zip(settled) {
-        match (entry, settled) {
-            (Entry::Key { key, size }, _) => rows.push(row(key, size)),
-            (_, None) => {}
-            (_, Some(content)) => {
-                let (key, content) = content.map_err(BuildError::reading("a constant"))?;
+    for entry in entries {
+        match entry {
+            Entry::Key { key, size } => rows.push(row(key, size)),
+            Entry::Bytes { data: content, is_scales } => {
+                let digest = content.digest().map_err(BuildError::reading("a constant"))?;
+                let key = key_of_digest(&digest, is_scales);
                 rows.push(row(key.clone(), content.len()));
                 if known.insert(key.clone()) {
                     data.push((key, content));

@@ -94,7 +94,7 @@ fn add_rows<F: Floats, const ROWS: usize>(floats: F, rows: [&[f32]; ROWS], facto
 
 /// The most rows that are multiplied with a matrix as it is stored.
 pub(super) const MOST_ROWS: usize = 4;
-/// Columns that are read at once.
+/// Columns that are read at once, or sums of one column: as many as hide how long an addition takes.
 const COLUMNS: usize = 4;
 /// Vectors of a row whose sums stay in registers.
 const VECTORS: usize = 4;
@@ -203,6 +203,21 @@ impl WithFloats for Dots<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
+        /// Numbers of a matrix that comes from memory, each time. It is read as one stream: the machine foresees that
+        /// better than several.
+        const LARGE: usize = 1 << 21;
+        if self.rhs.rows * self.rhs.cols < LARGE {
+            self.columns::<F, COLUMNS, 1>(floats);
+        } else {
+            self.columns::<F, 1, COLUMNS>(floats);
+        }
+    }
+}
+
+impl Dots<'_, '_> {
+    /// All columns, so many at once, each with so many sums.
+    #[inline(always)]
+    fn columns<F: Floats, const COLUMNS: usize, const SUMS: usize>(self, floats: F) {
         let Dots { row, rhs, first, terms: Terms { alpha, beta, bias }, out } = self;
         let row = &row.data[..rhs.rows];
         for (group, out) in out.chunks_mut(COLUMNS).enumerate() {
@@ -210,7 +225,7 @@ impl WithFloats for Dots<'_, '_> {
             let last = out.len() - 1;
             let columns: [&[f32]; COLUMNS] =
                 std::array::from_fn(|at| &rhs.data[(first + at.min(last)) * rhs.col_stride..][..rhs.rows]);
-            let sums = dots(floats, row, columns);
+            let sums = dots::<F, COLUMNS, SUMS>(floats, row, columns);
             for (at, (out, sum)) in out.iter_mut().zip(sums).enumerate() {
                 let old = if beta == 0.0 { 0.0 } else { beta * *out };
                 *out = match bias {
@@ -223,22 +238,36 @@ impl WithFloats for Dots<'_, '_> {
     }
 }
 
-/// The sums of products of a row with each column.
+/// The sums of products of a row with each column. So many sums of each take turns: additions do not wait for each other.
 #[inline(always)]
-fn dots<F: Floats>(floats: F, row: &[f32], columns: [&[f32]; COLUMNS]) -> [f32; COLUMNS] {
+fn dots<F: Floats, const COLUMNS: usize, const SUMS: usize>(
+    floats: F,
+    row: &[f32],
+    columns: [&[f32]; COLUMNS],
+) -> [f32; COLUMNS] {
     let (whole, rest) = row.as_chunks::<LANES>();
     let vectors = columns.map(|column| &column.as_chunks::<LANES>().0[..whole.len()]);
-    let mut sums = [floats.splat(0.0); COLUMNS];
-    for (k, x) in whole.iter().enumerate() {
+    let mut sums = [[floats.splat(0.0); COLUMNS]; SUMS];
+    let (turns, last) = whole.as_chunks::<SUMS>();
+    for (turn, xs) in turns.iter().enumerate() {
+        for (k, x) in xs.iter().enumerate() {
+            let x = floats.load(x);
+            for at in 0..COLUMNS {
+                sums[k][at] = floats.fma(x, floats.load(&vectors[at][turn * SUMS + k]), sums[k][at]);
+            }
+        }
+    }
+    for (k, x) in last.iter().enumerate() {
         let x = floats.load(x);
         for at in 0..COLUMNS {
-            sums[at] = floats.fma(x, floats.load(&vectors[at][k]), sums[at]);
+            sums[k][at] = floats.fma(x, floats.load(&vectors[at][turns.len() * SUMS + k]), sums[k][at]);
         }
     }
     let mut totals = [0.0; COLUMNS];
     for at in 0..COLUMNS {
+        let all = sums.iter().skip(1).fold(sums[0][at], |all, sums| floats.fma(floats.splat(1.0), sums[at], all));
         let tail = &columns[at][whole.len() * LANES..];
-        totals[at] = rest.iter().zip(tail).fold(floats.total(sums[at]), |sum, (x, y)| sum + x * y);
+        totals[at] = rest.iter().zip(tail).fold(floats.total(all), |sum, (x, y)| sum + x * y);
     }
     totals
 }

@@ -1,6 +1,6 @@
 //! Memory that tensors live in. One of the few files with `unsafe`; the proof is at load time.
 //!
-//! A [`Block`] is an owned, zeroed, 64-byte-aligned piece of heap. A [`Region`] is a range of a block (or of bytes
+//! A [`Block`] is an owned, zeroed, 64-byte-aligned piece of memory. A [`Region`] is a range of a block (or of bytes
 //! borrowed from a caller) as a pointer and a length, so that a tensor needs no search at run time. A block is never
 //! borrowed whole while a method exists; only regions are, one instruction at a time.
 //!
@@ -15,22 +15,19 @@
 //! 3. regions of an arena that methods share are used under its lock alone;
 //! 4. a temporary region has no bytes: before a plan is frozen, every one was given a place, which `owners` proves too.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
+
+use edgepack_compute::zeroed::Zeros;
 
 /// Alignment of every block.
 pub const BLOCK_ALIGN: usize = 64;
 
-/// Alignment that a block is allocated with: up to this alignment the allocator asks the system for zeros, and pages
-/// that are not written are never touched. Beyond it, the allocator would write every zero itself.
-const LAZY_ALIGN: usize = 16;
-
-/// An owned, zeroed, aligned piece of heap.
+/// An owned, zeroed, aligned piece of memory.
 pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
-    /// Bytes that were allocated in front of the first byte, to align it.
-    skipped: usize,
+    /// What is behind the pointer, to be given back; `None` of an empty block.
+    _memory: Option<Zeros>,
 }
 
 // SAFETY: a block is plain memory with one owner.
@@ -41,21 +38,13 @@ unsafe impl Sync for Block {}
 impl Block {
     /// A zeroed block, or `None` if there is no memory for it. Its pages are touched when they are first written.
     pub fn zeroed(len: usize) -> Option<Self> {
-        let layout = Self::layout(len)?;
         if len == 0 {
-            return Some(Block { ptr: Self::dangling(), len: 0, skipped: 0 });
+            return Some(Block { ptr: Self::dangling(), len: 0, _memory: None });
         }
-        // SAFETY: the layout has a non-zero size.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let skipped = start.as_ptr().align_offset(BLOCK_ALIGN).min(BLOCK_ALIGN - LAZY_ALIGN);
-        // SAFETY: the layout has room for `len` bytes behind that many.
-        let ptr = unsafe { start.add(skipped) };
-        Some(Block { ptr, len, skipped })
-    }
-
-    /// Returns the layout of `len` bytes and of the bytes that aligning them may skip.
-    fn layout(len: usize) -> Option<Layout> {
-        Layout::from_size_align(len.checked_add(BLOCK_ALIGN - LAZY_ALIGN)?, LAZY_ALIGN).ok()
+        let mut memory = Zeros::new(len, BLOCK_ALIGN)?;
+        // The only borrow of the memory that there ever is.
+        let ptr = NonNull::from(memory.bytes_mut()).cast();
+        Some(Block { ptr, len, _memory: Some(memory) })
     }
 
     /// An aligned pointer to nothing, for empty blocks.
@@ -88,17 +77,6 @@ impl Block {
         // SAFETY: `offset <= self.len`, so the result points into the block or one past its end.
         let ptr = unsafe { self.ptr.add(offset) };
         Some(Region { ptr, len, writable: true, temporary: false })
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        if self.len > 0
-            && let Some(layout) = Self::layout(self.len)
-        {
-            // SAFETY: allocated in `zeroed` with the same layout, that many bytes before the first.
-            unsafe { dealloc(self.ptr.as_ptr().sub(self.skipped), layout) };
-        }
     }
 }
 

@@ -42,7 +42,8 @@ use std::collections::BTreeMap;
 
 use edgepack_builder::NamedDataStore;
 use edgepack_builder::content::Data;
-use edgepack_builder::preprocess::{Preprocess, PreprocessError};
+use edgepack_builder::preprocess::{Preprocess, PreprocessError, Processed, Subgraph};
+use edgepack_builder::xnnpack::PayloadBuilder;
 use edgepack_format::pte::CompileSpec;
 
 use crate::error::Error;
@@ -89,12 +90,40 @@ impl<'g> Preprocess<ExportedProgram<'g>> for XnnpackPreprocess {
         _: &[CompileSpec<'_>],
         store: &mut NamedDataStore<'d>,
     ) -> Result<Data<'d>, PreprocessError> {
-        let emit::Emitted { built, tags } = emit::payload(graph, &self.external_weights)?;
-        for (key, bytes) in built.named {
-            store.add(&key, bytes, ALIGNMENT, tags.get(&key).map(String::as_str))?;
-        }
-        Ok(built.bytes.into())
+        let emit::Emitted { builder, tags } = emit::payload(graph, &self.external_weights)?;
+        finish(builder, &tags, store)
     }
+
+    /// Weights of all parts are read together: most parts have one that is much larger than the others.
+    fn preprocess_all<'d>(
+        &self,
+        parts: &[Subgraph<'_, ExportedProgram<'g>>],
+        store: &mut NamedDataStore<'d>,
+    ) -> Result<Vec<Processed<'d>>, PreprocessError> {
+        let mut builders = Vec::with_capacity(parts.len());
+        let mut tags = Vec::with_capacity(parts.len());
+        for part in parts {
+            let emitted = emit::payload(part.graph, &self.external_weights)?;
+            builders.push(emitted.builder);
+            tags.push(emitted.tags);
+        }
+        PayloadBuilder::settle(&mut builders)?;
+        let each = parts.iter().zip(builders).zip(&tags);
+        each.map(|((part, builder), tags)| Ok(part.processed(finish(builder, tags, store)?))).collect()
+    }
+}
+
+/// Finishes a payload; its weights go into the store.
+fn finish<'d>(
+    builder: PayloadBuilder,
+    tags: &BTreeMap<String, String>,
+    store: &mut NamedDataStore<'d>,
+) -> Result<Data<'d>, PreprocessError> {
+    let built = builder.finish()?;
+    for (key, bytes) in built.named {
+        store.add(&key, bytes, ALIGNMENT, tags.get(&key).map(String::as_str))?;
+    }
+    Ok(built.bytes.into())
 }
 
 /// Makes the programs of a manager ready to be quantised or delegated: batch norms become part of convolutions, views find

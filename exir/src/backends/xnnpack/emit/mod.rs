@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::graph::{ExportedProgram, ValueId};
 use crate::lower::ByName;
 
-/// Makes the payload of a part. A node that is not a call of the library is an error.
+/// Describes the payload of a part. A node that is not a call of the library is an error.
 pub(super) fn payload(program: &ExportedProgram<'_>, external: &ByName<String>) -> Result<Emitted, Error> {
     let facts = Facts::of(program);
     let plan = Plan::of(&facts);

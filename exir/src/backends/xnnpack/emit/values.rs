@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use edgepack_builder::content::Data;
-use edgepack_builder::xnnpack::{BuiltPayload, PayloadBuilder, Quant, ValueId as Id, ValueSpec, key_of_digest};
+use edgepack_builder::xnnpack::{PayloadBuilder, Quant, ValueId as Id, ValueSpec, key_of_digest};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::xnnpack::{Datatype, Node1x1, NodeUnion, StaticReshape, StaticTranspose};
 
@@ -56,9 +56,9 @@ pub(super) struct Emitter<'e, 'p, 'd> {
     tags: BTreeMap<String, String>,
 }
 
-/// A payload and the data files that some of its constants go to, by key.
+/// A payload that is yet to be finished, and the data files that some of its constants go to, by key.
 pub(in super::super) struct Emitted {
-    pub(in super::super) built: BuiltPayload,
+    pub(in super::super) builder: PayloadBuilder,
     pub(in super::super) tags: BTreeMap<String, String>,
 }
 
@@ -368,7 +368,7 @@ impl<'e, 'p, 'd> Emitter<'e, 'p, 'd> {
             };
             self.rearrange(value, &from, &slot.order, slot.id.id())?;
         }
-        Ok(Emitted { built: self.builder.finish()?, tags: self.tags })
+        Ok(Emitted { builder: self.builder, tags: self.tags })
     }
 }
 
