@@ -5,9 +5,16 @@
 //! fewer faults when it is filled, and fewer misses when it is read. Invariant: the first byte is aligned as was asked, and
 //! there are as many as were asked for.
 
+mod row;
+
 use std::marker::PhantomData;
 
+use row::Place;
+
 use crate::error::{Error, ErrorKind};
+
+/// Bytes of a large page.
+const LARGE: usize = 2 << 20;
 
 /// Aligned bytes that are zeros until something is written.
 ///
@@ -34,15 +41,11 @@ enum Memory {
 }
 
 impl Zeros {
-    /// Bytes of a large page.
-    #[cfg(all(target_os = "linux", not(miri)))]
-    const LARGE: usize = 2 << 20;
-
     /// Returns so many zeros from a multiple of `align` on, a power of two; `None` if there is no memory for them.
     pub fn new(len: usize, align: usize) -> Option<Self> {
         // Without memory for pages, the heap may still have some.
         #[cfg(all(target_os = "linux", not(miri)))]
-        if align <= Self::LARGE
+        if align <= LARGE
             && let Some(pages) = Self::pages(len)
         {
             return Some(pages);
@@ -56,14 +59,14 @@ impl Zeros {
     /// Returns so many zeros from the start of a large page on, if they fill one.
     #[cfg(all(target_os = "linux", not(miri)))]
     fn pages(len: usize) -> Option<Self> {
-        if len < Self::LARGE {
+        if len < LARGE {
             return None;
         }
-        let pages = memmap2::MmapMut::map_anon(len.checked_add(Self::LARGE)?).ok()?;
-        let start = Some(pages.as_ptr().align_offset(Self::LARGE)).filter(|start| *start <= Self::LARGE)?;
+        let pages = memmap2::MmapMut::map_anon(len.checked_add(LARGE)?).ok()?;
+        let start = Some(pages.as_ptr().align_offset(LARGE)).filter(|start| *start <= LARGE)?;
         // What they do not fill stays in small pages, of which no more are taken than there are. A system without large
         // pages refuses: then all are small.
-        let _ = pages.advise_range(memmap2::Advice::HugePage, start, len - len % Self::LARGE);
+        let _ = pages.advise_range(memmap2::Advice::HugePage, start, len - len % LARGE);
         Some(Zeros { memory: Memory::Pages(pages), start, len })
     }
 
@@ -92,7 +95,7 @@ impl Zeros {
 /// A list of zeros, or of what was written there.
 pub(crate) struct Zeroed<T> {
     /// `None` of a list without elements.
-    zeros: Option<Zeros>,
+    place: Option<Place>,
     element: PhantomData<T>,
 }
 
@@ -102,33 +105,33 @@ impl<T: bytemuck::Pod> Zeroed<T> {
         if count == 0 {
             return Ok(Self::default());
         }
-        let zeros = count.checked_mul(size_of::<T>()).and_then(|len| Zeros::new(len, align_of::<T>()));
-        let zeros = zeros.ok_or_else(|| {
+        let place = count.checked_mul(size_of::<T>()).and_then(|len| Place::new(len, align_of::<T>()));
+        let place = place.ok_or_else(|| {
             let message = format!("there is no memory for {count} x {} bytes of packed weights", size_of::<T>());
             Error::new(ErrorKind::Memory, message)
         })?;
-        Ok(Zeroed { zeros: Some(zeros), element: PhantomData })
+        Ok(Zeroed { place: Some(place), element: PhantomData })
     }
 
     /// All elements.
     #[inline(always)]
     pub fn all(&self) -> &[T] {
-        self.zeros.as_ref().map_or(&[], |zeros| bytemuck::cast_slice(zeros.bytes()))
+        self.place.as_ref().map_or(&[], |place| bytemuck::cast_slice(place.bytes()))
     }
 
     /// All elements, to write.
     pub fn all_mut(&mut self) -> &mut [T] {
-        self.zeros.as_mut().map_or(&mut [], |zeros| bytemuck::cast_slice_mut(zeros.bytes_mut()))
+        self.place.as_mut().map_or(&mut [], |place| bytemuck::cast_slice_mut(place.bytes_mut()))
     }
 
     /// Number of bytes of all elements.
     pub fn byte_len(&self) -> usize {
-        self.zeros.as_ref().map_or(0, |zeros| zeros.len)
+        self.place.as_ref().map_or(0, |place| place.bytes().len())
     }
 }
 
 impl<T> Default for Zeroed<T> {
     fn default() -> Self {
-        Zeroed { zeros: None, element: PhantomData }
+        Zeroed { place: None, element: PhantomData }
     }
 }
