@@ -1,5 +1,6 @@
-//! Windows over channels-last images of few channels, such as those that networks begin with: what the taps of some pixels meet
-//! is copied once, and multiplied with all blocks of output channels.
+//! Windows over channels-last images of few channels, such as those that networks begin with. A row of taps meets numbers
+//! that are next to each other: they are multiplied where they are, or, at the left and the right border, copied once with
+//! the zeros of the padding.
 //!
 //! Invariant: an output element is the sum that [`pixels`](super::pixels) computes for it, in the same order.
 
@@ -19,7 +20,12 @@ const ROW: usize = 32;
 /// Pixels whose patches are copied together: a multiple of those of every tile.
 const PIXELS: usize = 24;
 
-/// Returns whether copying patches pays.
+/// Rows of taps that are multiplied where they are, at most.
+const TAP_ROWS: usize = 16;
+/// What a row of taps meets above and below the image.
+const ZEROS: [f32; ROW] = [0.0; ROW];
+
+/// Returns whether this is faster than a tap at a time.
 pub(super) fn pays(geometry: &Geometry) -> bool {
     let [channels, _] = geometry.group_channels();
     let row = geometry.weight.sizes[2].saturating_mul(channels);
@@ -38,57 +44,98 @@ pub(super) struct Patches<'a, 'o> {
 /// Numbers that the taps of pixels meet, pixel by pixel.
 type Copied = ArrayVec<f32, { PATCH * PIXELS }>;
 
+/// What rows of taps meet, in order: numbers from those of the first pixel on, and how far those of the next one are.
+type TapRows<'a> = ArrayVec<(&'a [f32], usize), TAP_ROWS>;
+
 impl WithFloats for Patches<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
-        let blocks = self.image.blocks;
+        let Geometry { slides: [_, down, right], out, .. } = self.image.geometry;
+        let width = out.sizes[2];
+        // Places of the window that are inside of a line.
+        let left = right.padding.div_ceil(right.stride);
+        let free = (right.input + right.padding).checked_sub(right.kernel);
+        let inside = left..free.map_or(0, |free| free / right.stride + 1).min(width);
         let [first, count] = self.pixels;
-        let mut copied = Copied::new();
-        for start in (0..count).step_by(PIXELS) {
-            let here = PIXELS.min(count - start);
-            self.image.copy(first + start, here, &mut copied);
-            for block in 0..blocks.count() {
-                let at = [block, start, here];
-                if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
-                    self.block::<F::Half, 12, 1>(half, &copied, at);
-                    continue;
-                }
-                match (F::TILES, blocks.tiles(block)) {
-                    (1, _) => self.block::<F, 6, 1>(floats, &copied, at),
-                    (_, 4) => self.block::<F, 6, 4>(floats, &copied, at),
-                    (_, 3) => self.block::<F, 8, 3>(floats, &copied, at),
-                    (_, 2) => self.block::<F, 12, 2>(floats, &copied, at),
-                    _ => self.block::<F, 12, 1>(floats, &copied, at),
-                }
+        if inside.len() < PIXELS || down.kernel > TAP_ROWS {
+            return self.copied(floats, 0, count);
+        }
+        let mut done = 0;
+        while done < count {
+            let (y, x) = ((first + done) / width, (first + done) % width);
+            let border = [inside.start, inside.end, width].into_iter().find(|border| *border > x).unwrap_or(width);
+            let here = (border - x).min(count - done);
+            if inside.contains(&x) {
+                let image = self.image;
+                let (rows, len) = image.tap_rows([y, x], here);
+                self.blocks(floats, &rows, len, [done, here]);
+            } else {
+                self.copied(floats, done, here);
             }
+            done += here;
         }
     }
 }
 
 impl Patches<'_, '_> {
-    /// A block of output channels of pixels whose patches were copied, in tiles.
+    /// All blocks of output channels of some neighbouring pixels, whose numbers are copied.
+    #[inline(always)]
+    fn copied<F: Floats>(&mut self, floats: F, first: usize, count: usize) {
+        let mut copied = Copied::new();
+        let len = self.image.blocks.depth;
+        for start in (first..first + count).step_by(PIXELS) {
+            let here = PIXELS.min(first + count - start);
+            self.image.copy(self.pixels[0] + start, here, &mut copied);
+            self.blocks(floats, &[(&copied[..], len)], len, [start, here]);
+        }
+    }
+
+    /// All blocks of output channels of some pixels. Each row of taps meets `len` numbers.
+    #[inline(always)]
+    fn blocks<F: Floats>(&mut self, floats: F, rows: &[(&[f32], usize)], len: usize, [first, count]: [usize; 2]) {
+        let blocks = self.image.blocks;
+        for block in 0..blocks.count() {
+            let at = [block, first, count];
+            if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
+                self.block::<F::Half, 12, 1>(half, rows, len, at);
+                continue;
+            }
+            match (F::TILES, blocks.tiles(block)) {
+                (1, _) => self.block::<F, 6, 1>(floats, rows, len, at),
+                (_, 4) => self.block::<F, 6, 4>(floats, rows, len, at),
+                (_, 3) => self.block::<F, 8, 3>(floats, rows, len, at),
+                (_, 2) => self.block::<F, 12, 2>(floats, rows, len, at),
+                _ => self.block::<F, 12, 1>(floats, rows, len, at),
+            }
+        }
+    }
+
+    /// A block of output channels of some pixels, in tiles.
     #[inline(always)]
     fn block<F: Vectors, const ROWS: usize, const TILES: usize>(
         &mut self,
         floats: F,
-        copied: &Copied,
+        tap_rows: &[(&[f32], usize)],
+        len: usize,
         [block, first, count]: [usize; 3],
     ) {
         let Image { blocks, packed, bias, clamp, .. } = self.image;
         let (weights, _) = blocks.block(packed.lines(), block).as_chunks::<TILES>();
-        let (columns, len) = (blocks.columns(block), blocks.depth);
+        let columns = blocks.columns(block);
         let start = load(floats, bias.get(columns.clone()).unwrap_or(&[]));
         let bounds = clamp.bounds().map(|bound| floats.splat(bound));
         for tile in (0..count).step_by(ROWS) {
             let here = ROWS.min(count - tile);
-            let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
-            for (row, place) in rows.iter_mut().enumerate() {
-                *place = &copied[(tile + row.min(here - 1)) * len..][..len];
-            }
             let mut sums = [start; ROWS];
-            floats.add_products(rows, weights, &mut sums);
+            for ((numbers, step), weights) in tap_rows.iter().zip(weights.chunks_exact(len)) {
+                let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
+                for (row, place) in rows.iter_mut().enumerate() {
+                    *place = &numbers[(tile + row.min(here - 1)) * step..][..len];
+                }
+                floats.add_products(rows, weights, &mut sums);
+            }
             // By reference: an array that is moved is copied.
             for (pixel, sums) in sums.iter().enumerate().take(here) {
                 let row = &mut self.out.row(first + tile + pixel)[columns.clone()];
@@ -98,7 +145,22 @@ impl Patches<'_, '_> {
     }
 }
 
-impl Image<'_> {
+impl<'a> Image<'a> {
+    /// Returns what rows of taps meet at so many places of a line from one on, all inside of the line, and how many numbers a
+    /// row of taps meets at each.
+    #[inline(always)]
+    fn tap_rows(&self, [y, x]: [usize; 2], count: usize) -> (TapRows<'a>, usize) {
+        let Geometry { input: images, slides: [_, down, right], .. } = self.geometry;
+        let channels = images.channels.0;
+        let (len, step) = (right.kernel * channels, right.stride * channels);
+        let from = (x * right.stride - right.padding) * channels;
+        let row = |tap| match down.element(y, tap) {
+            Some(line) => (&self.data[line * images.strides[1] + from..][..(count - 1) * step + len], step),
+            None => (&ZEROS[..len], 0),
+        };
+        ((0..down.kernel).map(row).collect(), len)
+    }
+
     /// Copies what the taps of some neighbouring pixels meet.
     fn copy(&self, first: usize, count: usize, to: &mut Copied) {
         let Geometry { input: images, slides: [_, down, right], out, .. } = self.geometry;
