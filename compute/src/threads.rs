@@ -154,7 +154,7 @@ impl Cost {
     }
 
     /// Units of a part.
-    fn units(self) -> usize {
+    pub(crate) fn units(self) -> usize {
         // A cost of nothing is a part without end.
         ((PART / self.0).ceil() as usize).max(1)
     }

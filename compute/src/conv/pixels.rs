@@ -10,12 +10,15 @@ use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
 use crate::gemm::tiles::{load, store};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, HALF, Line, Vectors, WithFloats};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
 use crate::spatial::Slide;
-use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each};
+use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each, for_each_at};
 
 /// A multiplication and an addition here.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.014);
+
+/// Parts that a thread gets, so that all end at about the same time.
+const PARTS: usize = 16;
 
 /// Bytes that stay in a second level of cache next to others.
 const CACHE: usize = 1 << 18;
@@ -35,9 +38,13 @@ pub(super) fn convolve(
     let parallel = MULTIPLICATION.pays(geometry.work() / to.batch.0.max(1));
     let threads = if parallel { threads::current() } else { 1 };
     let per_pixel = (images.channels.0 + channels) * size_of::<f32>();
-    // Parts whose pixels stay in the cache while all blocks are computed, and enough of them.
-    let parts = if parallel { 4 * threads } else { 1 };
-    let pixels = (CACHE / per_pixel.max(1)).min(area.div_ceil(parts)).max(1).next_multiple_of(24);
+    let cost =
+        Cost::nanoseconds(MULTIPLICATION.as_nanoseconds() * (geometry.work() / (to.batch.0 * area).max(1)) as f64);
+    // Parts whose pixels stay in the cache while all blocks are computed, and enough of them for threads to end together.
+    let even = if parallel { area.div_ceil(PARTS * threads).max(cost.units()) } else { area };
+    // Whole tiles, of any kind of block.
+    let unit = if blocks.width() == 2 * LANES { 60 } else { 24 };
+    let pixels = (CACHE / per_pixel.max(1)).min(even).max(1).next_multiple_of(unit);
     // Whatever is transposed is computed by rows.
     let pixels = if geometry.transposed { pixels.next_multiple_of(to.sizes[2].max(1)) } else { pixels };
     let width = blocks.width();
@@ -62,21 +69,25 @@ pub(super) fn convolve(
             });
             continue;
         }
-        for_each(parallel, WriteAll(out, pixels * channels), |part, out| {
-            let range = [part * pixels, out.len() / channels];
-            let mut columns = Columns::all(out, channels);
-            if copies {
-                path.run(Patches { image: &image, pixels: range, out: &mut columns });
-            } else {
-                for (group, block) in (0..geometry.groups).flat_map(|g| (0..blocks.count()).map(move |b| (g, b))) {
-                    let offset = group * blocks.columns + block * width;
-                    path.run(Part { image: &image, group, block, pixels: range, offset, out: &mut columns });
+        for_each_at(
+            Cost::nanoseconds(cost.as_nanoseconds() * pixels as f64),
+            WriteAll(out, pixels * channels),
+            |part, out| {
+                let range = [part * pixels, out.len() / channels];
+                let mut columns = Columns::all(out, channels);
+                if copies {
+                    path.run(Patches { image: &image, pixels: range, out: &mut columns });
+                } else {
+                    for (group, block) in (0..geometry.groups).flat_map(|g| (0..blocks.count()).map(move |b| (g, b))) {
+                        let offset = group * blocks.columns + block * width;
+                        path.run(Part { image: &image, group, block, pixels: range, offset, out: &mut columns });
+                    }
                 }
-            }
-            if let Some(epilogue) = epilogue {
-                epilogue.finish(out);
-            }
-        });
+                if let Some(epilogue) = epilogue {
+                    epilogue.finish(out);
+                }
+            },
+        );
     }
 }
 

@@ -56,9 +56,16 @@ impl Row {
 
 /// Zeros of a list.
 pub(super) enum Place {
-    Alone { zeros: Zeros, counted: usize },
+    Alone {
+        zeros: Zeros,
+        counted: usize,
+    },
     /// Bytes that no other place has.
-    Row { start: NonNull<u8>, len: usize, _row: Arc<Row> },
+    Row {
+        start: NonNull<u8>,
+        len: usize,
+        _row: Arc<Row>,
+    },
 }
 
 // SAFETY: a place owns its bytes, and they are plain memory.
