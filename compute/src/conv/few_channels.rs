@@ -22,7 +22,7 @@ const PIXELS: usize = 24;
 
 /// Rows of taps that are multiplied where they are, at most.
 const TAP_ROWS: usize = 16;
-/// What a row of taps meets above and below the image.
+/// The numbers that a row of taps meets above and below the image.
 const ZEROS: [f32; ROW] = [0.0; ROW];
 
 /// Returns whether this is faster than a tap at a time.
@@ -44,7 +44,7 @@ pub(super) struct Patches<'a, 'o> {
 /// Numbers that the taps of pixels meet, pixel by pixel.
 type Copied = ArrayVec<f32, { PATCH * PIXELS }>;
 
-/// What rows of taps meet, in order: numbers from those of the first pixel on, and how far those of the next one are.
+/// The numbers that rows of taps meet, in order: from those of the first pixel on, and how far those of the next one are.
 type TapRows<'a> = ArrayVec<(&'a [f32], usize), TAP_ROWS>;
 
 impl WithFloats for Patches<'_, '_> {

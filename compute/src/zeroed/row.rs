@@ -36,7 +36,7 @@ struct Open {
 /// Pages of lists, which only places of them read and write.
 pub(super) struct Row {
     start: NonNull<u8>,
-    /// What is behind the pointer, to be given back.
+    /// The memory behind the pointer, to be given back.
     _memory: Zeros,
 }
 

@@ -26,7 +26,7 @@ pub const BLOCK_ALIGN: usize = 64;
 pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
-    /// What is behind the pointer, to be given back; `None` of an empty block.
+    /// The memory behind the pointer, to be given back; `None` of an empty block.
     _memory: Option<Zeros>,
 }
 
