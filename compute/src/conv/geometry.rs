@@ -46,6 +46,8 @@ impl Geometry {
 
     /// Returns whether every output pixel reads the one input pixel at its own place.
     pub(super) fn is_pointwise(&self) -> bool {
-        self.slides.iter().all(|slide| (slide.kernel, slide.stride, slide.padding) == (1, 1, 0))
+        // A transposed one may have more pixels of output, which meet none.
+        let has_place = self.input.sizes == self.out.sizes;
+        has_place && self.slides.iter().all(|slide| (slide.kernel, slide.stride, slide.padding) == (1, 1, 0))
     }
 }

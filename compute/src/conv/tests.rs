@@ -51,7 +51,8 @@ fn geometry(
         let dilation = random.below(2) + 1;
         let padding = if pointwise { 0 } else { random.below(kernel[i]) };
         let slide = Slide { input: sizes[i], kernel: kernel[i], stride, padding, dilation };
-        places[i] = if transposed { slide.transposed_size(random.below(stride)) } else { slide.places(false) }.unwrap();
+        let most = if i == 0 { 1 } else { stride.max(dilation) };
+        places[i] = if transposed { slide.transposed_size(random.below(most)) } else { slide.places(false) }.unwrap();
         slides[i] = if transposed { Slide { input: places[i], ..slide } } else { slide };
     }
     let weight = if transposed {

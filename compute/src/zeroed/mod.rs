@@ -41,8 +41,13 @@ enum Memory {
 }
 
 impl Zeros {
-    /// Returns so many zeros from a multiple of `align` on, a power of two; `None` if there is no memory for them.
+    /// Returns so many zeros from a multiple of `align` on; `None` if there is no memory for them.
+    ///
+    /// # Panics
+    ///
+    /// If `align` is not a power of two.
     pub fn new(len: usize, align: usize) -> Option<Self> {
+        assert!(align.is_power_of_two(), "an alignment of {align}");
         // Without memory for pages, the heap may still have some.
         #[cfg(all(target_os = "linux", not(miri)))]
         if align <= LARGE
