@@ -161,10 +161,10 @@ impl<'d> Data<'d> {
         }
     }
 
-    /// Returns whether the digest is taken already.
+    /// Returns whether [`Data::settled`] has nothing to add: the digest is kept already, or, of borrowed bytes, never is.
     pub(crate) fn is_settled(&self) -> bool {
         match &self.0 {
-            Repr::Borrowed(_) => false,
+            Repr::Borrowed(_) => true,
             Repr::Shared(shared) => shared.digest.get().is_some() && !self.is_computed(),
         }
     }

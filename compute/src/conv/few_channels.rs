@@ -129,7 +129,7 @@ impl Patches<'_, '_> {
         for tile in (0..count).step_by(ROWS) {
             let here = ROWS.min(count - tile);
             let mut sums = [start; ROWS];
-            for ((numbers, step), weights) in tap_rows.iter().zip(weights.chunks_exact(len)) {
+            for ((numbers, step), weights) in tap_rows.iter().zip(weights.chunks_exact(len.max(1))) {
                 let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
                 for (row, place) in rows.iter_mut().enumerate() {
                     *place = &numbers[(tile + row.min(here - 1)) * step..][..len];

@@ -165,6 +165,25 @@ fn weights_are_packed_with_factors_as_they_are_multiplied_before() {
 }
 
 #[test]
+fn images_without_channels_give_the_bias() {
+    let slide = Slide { input: 40, kernel: 3, stride: 1, padding: 1, dilation: 1 };
+    let geometry = Geometry {
+        input: Images::channels_last(1, 0, [1, 40, 40]),
+        weight: Images::channels_first(8, 0, [1, 3, 3]),
+        out: Images::channels_last(1, 8, [1, 40, 40]),
+        slides: [Slide::POINT, slide, slide],
+        groups: 1,
+        transposed: false,
+    };
+    let mut packed = super::blocked::BlockedWeight::default();
+    packed.pack(&geometry, &[], None).unwrap();
+    let bias: [f32; 8] = std::array::from_fn(|channel| channel as f32);
+    let mut out = vec![f32::NAN; elements(&geometry.out)];
+    super::pixels::convolve(&geometry, [&[], &bias], &packed, None, &mut out);
+    assert!(out.chunks(8).all(|pixel| pixel == bias));
+}
+
+#[test]
 fn operations_behind_a_convolution_give_what_they_give_alone() {
     let mut random = Random::new(62);
     let operations = [Operation::Clamp { least: -0.5, greatest: 0.75 }, Operation::Tanh];
