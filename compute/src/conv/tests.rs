@@ -175,11 +175,11 @@ fn images_without_channels_give_the_bias() {
         groups: 1,
         transposed: false,
     };
-    let mut packed = super::blocked::BlockedWeight::default();
+    let mut packed = blocked::BlockedWeight::default();
     packed.pack(&geometry, &[], None).unwrap();
     let bias: [f32; 8] = std::array::from_fn(|channel| channel as f32);
     let mut out = vec![f32::NAN; elements(&geometry.out)];
-    super::pixels::convolve(&geometry, [&[], &bias], &packed, None, &mut out);
+    pixels::convolve(&geometry, [&[], &bias], &packed, None, &mut out);
     assert!(out.chunks(8).all(|pixel| pixel == bias));
 }
 
