@@ -13,6 +13,9 @@ use super::{Bias, Mat, Terms};
 use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
 use crate::threads::Columns;
 
+/// Rows that meet a packed block once, in one tile: such blocks are read one after the other from begin to end, as memory is
+/// read fastest.
+const ONCE: usize = 6;
 /// The most rows of a tile.
 const MOST_ROWS: usize = 12;
 /// The most numbers of a left operand with scattered rows that are copied for all blocks.
@@ -44,22 +47,21 @@ impl<R: Rhs> WithFloats for Part<'_, '_, R> {
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
         let blocks = self.rhs.blocks();
+        let depths = (0..blocks.depth).step_by(DEPTH).map(|start| start..(start + DEPTH).min(blocks.depth));
         let mut gathered = ArrayVec::<f32, GATHERED>::new();
-        for start in (0..blocks.depth).step_by(DEPTH) {
-            let range = start..(start + DEPTH).min(blocks.depth);
+        if R::PACKED && self.lhs.rows <= ONCE && self.lhs.col_stride == 1 {
+            for block in self.blocks.clone() {
+                for range in depths.clone() {
+                    let lhs = columns(self.lhs, range.clone(), &mut gathered);
+                    self.tiles(floats, lhs, range, (&blocks, block));
+                }
+            }
+            return;
+        }
+        for range in depths {
             let lhs = columns(self.lhs, range.clone(), &mut gathered);
             for block in self.blocks.clone() {
-                if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
-                    self.block::<F::Half, 12, 6, 1>(half, lhs, range.clone(), (&blocks, block));
-                    continue;
-                }
-                match (F::TILES, blocks.tiles(block)) {
-                    (1, _) => self.block::<F, 6, 3, 1>(floats, lhs, range.clone(), (&blocks, block)),
-                    (_, 4) => self.block::<F, 6, 3, 4>(floats, lhs, range.clone(), (&blocks, block)),
-                    (_, 3) => self.block::<F, 8, 4, 3>(floats, lhs, range.clone(), (&blocks, block)),
-                    (_, 2) => self.block::<F, 10, 5, 2>(floats, lhs, range.clone(), (&blocks, block)),
-                    _ => self.block::<F, 12, 6, 1>(floats, lhs, range.clone(), (&blocks, block)),
-                }
+                self.tiles(floats, lhs, range.clone(), (&blocks, block));
             }
         }
     }
@@ -83,6 +85,27 @@ fn gather<const N: usize>(row: &[f32], stride: usize, count: usize, list: &mut A
 }
 
 impl<R: Rhs> Part<'_, '_, R> {
+    /// [`Part::block`] with tiles as large as this block and the machine take.
+    #[inline(always)]
+    fn tiles<F: Floats>(
+        &mut self,
+        floats: F,
+        lhs: Mat<'_, f32>,
+        range: Range<usize>,
+        (blocks, block): (&Blocks, usize),
+    ) {
+        if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
+            return self.block::<F::Half, 12, 6, 1>(half, lhs, range, (blocks, block));
+        }
+        match (F::TILES, blocks.tiles(block)) {
+            (1, _) => self.block::<F, 6, 3, 1>(floats, lhs, range, (blocks, block)),
+            (_, 4) => self.block::<F, 6, 3, 4>(floats, lhs, range, (blocks, block)),
+            (_, 3) => self.block::<F, 8, 4, 3>(floats, lhs, range, (blocks, block)),
+            (_, 2) => self.block::<F, 10, 5, 2>(floats, lhs, range, (blocks, block)),
+            _ => self.block::<F, 12, 6, 1>(floats, lhs, range, (blocks, block)),
+        }
+    }
+
     /// All rows of a block, in tiles of `ROWS`, or of `HALF` and of one where there are not as many; of the sums, those over
     /// the columns that `lhs` has, which meet these rows of the right operand.
     #[inline(always)]
