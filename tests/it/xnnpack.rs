@@ -72,12 +72,27 @@ fn integer_models_answer_what_xnnpack_answers_to_the_bit() {
 
 #[test]
 fn nodes_are_instructions_of_the_method() {
-    let path = folders()[0].join("mlp_xnnpack_int8.pte");
-    let (program, recorded) = open(&path);
+    let names = instructions("mlp_xnnpack_int8.pte");
+    assert!(names.iter().any(|name| name == "xnnpack::product.int8"), "{names:?}");
+    assert!(!names.iter().any(|name| name == "XnnpackBackend"), "{names:?}");
+}
+
+/// Their answers are those of XNNPACK, to the bit, as of all integer models.
+#[test]
+fn a_clamp_is_part_of_the_node_before_it() {
+    for (model, before) in [("clampq", "xnnpack::product.int8"), ("cnn", "xnnpack::convolution.int8")] {
+        let names = instructions(&format!("{model}_xnnpack_int8.pte"));
+        assert!(names.iter().any(|name| name == before), "{model}: {names:?}");
+        assert!(!names.iter().any(|name| name == "xnnpack::table.int8"), "{model}: {names:?}");
+    }
+}
+
+/// Names of the instructions of a model of the repository.
+fn instructions(model: &str) -> Vec<String> {
+    let (program, recorded) = open(&folders()[0].join(model));
     let mut method = Method::load(&program, "forward", &edgepack_kernels::registry(), &options(1, false)).unwrap();
     let inputs: Vec<_> = recorded[0].inputs.values().map(|input| input.view()).collect();
     let mut names = Names::default();
     method.run_observed(&inputs, Some(&mut names)).unwrap();
-    assert!(names.0.iter().any(|name| name == "xnnpack::product.int8"), "{:?}", names.0);
-    assert!(!names.0.iter().any(|name| name == "XnnpackBackend"), "{:?}", names.0);
+    names.0
 }

@@ -10,6 +10,7 @@ mod batch;
 mod convert;
 mod elements;
 mod float;
+mod held;
 mod image;
 mod quantized;
 mod shape;
@@ -22,6 +23,7 @@ use edgepack_format::limits::Limits;
 use edgepack_format::xnnpack::{Fields, Node, NodeUnion, Payload, Shape};
 
 use crate::constants::Weights;
+use held::Held;
 use values::{Lowered, Values};
 
 /// Makes the instructions for one call.
@@ -31,7 +33,7 @@ pub(crate) fn lower(
     call: &Prepare<'_>,
     limits: &Limits,
 ) -> Result<Instructions, KernelError> {
-    let mut lowering = Lowering { values: Values::new(payload, weights, call)?, node: 0, most: limits.arena_bytes };
+    let mut lowering = Lowering::new(payload, weights, call, limits)?;
     for &index in payload.order() {
         let Some(node) = payload.nodes().get(index as usize) else { continue };
         lowering.node = index;
@@ -50,14 +52,16 @@ pub(crate) fn refusals(
     call: &Prepare<'_>,
     limits: &Limits,
 ) -> Result<Vec<(u32, KernelError)>, KernelError> {
-    let mut lowering = Lowering { values: Values::new(payload, weights, call)?, node: 0, most: limits.arena_bytes };
+    let mut lowering = Lowering::new(payload, weights, call, limits)?;
     let mut refused = Vec::new();
     for &index in payload.order() {
         let Some(node) = payload.nodes().get(index as usize) else { continue };
         lowering.node = index;
         if let Err(error) = lowering.node(node) {
             refused.push((index, error));
-            node.outputs().try_for_each(|output| lowering.values.declared(output.id))?;
+            let held = lowering.held_by().into_iter().flat_map(Node::outputs);
+            let results: Vec<u32> = node.outputs().chain(held).map(|output| output.id).collect();
+            results.into_iter().try_for_each(|id| lowering.values.declared(id))?;
         }
     }
     Ok(refused)
@@ -73,12 +77,27 @@ struct Lowering<'l> {
     values: Values<'l>,
     /// The node that is being lowered.
     node: u32,
+    held: Held,
     /// Bytes that places under the windows of one node could take, at most.
     most: u64,
 }
 
-impl Lowering<'_> {
+impl<'l> Lowering<'l> {
+    fn new(
+        payload: &'l Payload<'l>,
+        weights: &'l Weights,
+        call: &'l Prepare<'l>,
+        limits: &Limits,
+    ) -> Result<Self, KernelError> {
+        let values = Values::new(payload, weights, call)?;
+        let held = Held::of(payload, &values)?;
+        Ok(Lowering { values, node: 0, held, most: limits.arena_bytes })
+    }
+
     fn node(&mut self, node: &Node<'_>) -> Result<(), KernelError> {
+        if self.held.is_part(self.node) {
+            return Ok(());
+        }
         let Some(union) = &node.xnode_union else { return Err(refused("it says nothing")) };
         let packs = matches!(union.fields(), Fields::FullyConnected(_) | Fields::Convolution(_));
         let inputs = union.inputs().filter(|input| input.is_present()).enumerate().map(|(place, input)| match place {
@@ -92,7 +111,8 @@ impl Lowering<'_> {
         if places.is_none_or(|bytes| bytes > self.most) {
             return Err(refused("its windows look at more places than the limits allow"));
         }
-        let id = union.outputs().next().ok_or_else(|| refused("it has no result"))?.id;
+        let last = self.held_by().and_then(|clamp| clamp.outputs().next()).or_else(|| union.outputs().next());
+        let id = last.ok_or_else(|| refused("it has no result"))?.id;
         let dynamic = inputs.iter().any(|input| input.dynamic);
         let made = Made { id, shape, dynamic };
         match union.fields() {
@@ -116,6 +136,11 @@ impl Lowering<'_> {
             Fields::Attention(_) => self.attention(&inputs, made),
             _ => Err(refused("its kind is not known")),
         }
+    }
+
+    /// The clamp that is part of the node that is being lowered.
+    fn held_by(&self) -> Option<&'l Node<'l>> {
+        self.values.payload.nodes().get(self.held.by(self.node)? as usize)
     }
 }
 

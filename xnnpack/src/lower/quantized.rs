@@ -52,9 +52,16 @@ impl Lowering<'_> {
         self.signed(self.values.index_of(made.id)?, self.values.datatype(made.id)?)
     }
 
+    /// Bounds of results, as quantised numbers.
     pub(super) fn bounds_of(&self, node: &Node<'_>, (scale, zero): (f32, i32)) -> [i32; 2] {
-        let (least, most) = node.bounds();
-        [quantized_bound(least, scale, zero), quantized_bound(most, scale, zero)]
+        let bounds = |node: &Node<'_>| {
+            let (least, most) = node.bounds();
+            [quantized_bound(least, scale, zero), quantized_bound(most, scale, zero)]
+        };
+        match self.held_by().map(bounds) {
+            Some([least, most]) => bounds(node).map(|bound| bound.max(least).min(most)),
+            None => bounds(node),
+        }
     }
 
     /// `scale_x * scale_w / scale_y` for every channel along a dimension of the weights, and the weight that represents
