@@ -1,5 +1,6 @@
 //! Vector units of the machine the program runs on: plain loops compiled for them, products of bytes, and vectors of floats.
 
+pub(crate) mod apart;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod arm;
 #[cfg(target_arch = "aarch64")]

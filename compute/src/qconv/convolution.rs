@@ -9,7 +9,7 @@ use super::requantise::{Dynamic, DynamicImages, Epilogue, Static, by_tile};
 use super::{DynamicScales, Error, Requantise, Windows, expect};
 use crate::simd::bytes::BytesPath;
 use crate::simd::dot::CHANNELS;
-use crate::threads::{Columns, Cost, WriteColumns, for_each_at, for_each_piece_at};
+use crate::threads::{self, Columns, Cost, WriteColumns, for_each_at, for_each_piece_at};
 
 /// Pixels that a piece has a multiple of: as many as blocks of every size have.
 const PIXELS: usize = 24;
@@ -20,8 +20,11 @@ const MULTIPLICATION: f64 = 0.005;
 const RESULT: f64 = 0.15;
 /// Nanoseconds of a multiplication and an addition for few pixels, where weights come from memory.
 const LOADED_MULTIPLICATION: f64 = 0.03;
-/// Nanoseconds of a piece of channels, at least.
-const PIECE: f64 = 10_000.0;
+/// Nanoseconds of a piece of channels, at least, where patches are read from the image, and where every piece gathers them.
+const PIECE: f64 = 3_000.0;
+const GATHERED_PIECE: f64 = 10_000.0;
+/// Shares of time that differ by less are even.
+const EVEN: f64 = 0.1;
 
 /// Weights and what results are made with.
 struct Product<E> {
@@ -151,8 +154,19 @@ impl<P> Product<P> {
         }
         let patches = Patches::new(images, [h, w, c], windows);
         let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION } * packed.inner as f64 + RESULT;
-        let (tiles, row_pieces) = (packed.tiles(), count / (2 * PIXELS));
-        if packed.channel_groups > 1 || row_pieces >= tiles / TILES {
+        let tiles = packed.tiles();
+        let block = each * (count * TILES * CHANNELS) as f64;
+        // Every piece of channels gathers the patches; it is worth handing over, so that there is one if all are not.
+        let least = if patches.is_gathered() { GATHERED_PIECE } else { PIECE };
+        let piece = TILES * ((least / block).ceil() as usize).max(1);
+        let threads = threads::current();
+        // How much of the time that all threads have is used, where pixels or channels are split.
+        let used =
+            |units: usize, each: usize| units as f64 / (units.div_ceil(each).div_ceil(threads) * each * threads) as f64;
+        let (by_pixel, by_channel) = (used(count, PIXELS), used(tiles, piece));
+        let many = count / (2 * PIXELS) >= tiles / TILES;
+        let pixels = if (by_pixel - by_channel).abs() < EVEN { many } else { by_pixel > by_channel };
+        if packed.channel_groups > 1 || pixels {
             for_each_piece_at(Cost::nanoseconds(each), out, PIXELS * outputs, |start, out| {
                 let first = start / outputs;
                 let pixels = first..first + out.len() / outputs;
@@ -160,9 +174,6 @@ impl<P> Product<P> {
                 path.run(Piece { packed, patches: &patches, epilogue, pixels, tiles: 0..tiles, out });
             });
         } else {
-            let block = each * (count * TILES * CHANNELS) as f64;
-            // Pieces are worth handing over, so that there is one if all are not.
-            let piece = TILES * ((PIECE / block).ceil() as usize).max(1);
             let pieces = WriteColumns(out, outputs, piece * CHANNELS);
             for_each_at(Cost::nanoseconds(block * (piece / TILES) as f64), pieces, |index, out| {
                 let tiles = index * piece..((index + 1) * piece).min(tiles);

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use super::taps::{GROUPS, PackedTaps, TapOrder, blocks};
 use super::{Error, Requantise, Windows, expect};
 use crate::error::{ErrorKind, room};
+use crate::simd::apart::Apart;
 use crate::simd::bytes::{
-    Bytes, BytesPath, DepthwiseLine, DepthwiseOrder, DepthwiseScales, LANES, Lanes, Tap, WithBytes, requantised, store,
+    Bytes, BytesPath, ColumnLine, DepthwiseLine, DepthwiseOrder, DepthwiseScales, LANES, Lanes, Tap, WithBytes,
+    requantised, store,
 };
 use crate::threads::{Cost, for_each_piece_at};
 
@@ -334,46 +336,71 @@ impl<'a> Line<'a> {
         columns: &mut [B::Column<'a>; 2 * COLUMNS],
         out: &mut [i8],
     ) {
-        let Depthwise { inputs: channels, blocks, packed, .. } = self.depthwise;
-        // Windows of as many columns as there are.
-        let together = (COLUMNS - W) / S + 1;
+        let Depthwise { blocks, packed, .. } = self.depthwise;
         for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(W * D)) {
-            for (part, out) in out.chunks_mut(together * channels).enumerate() {
-                let count = (out.len() / channels - 1) * S + W;
-                for (column, to) in columns.as_chunks_mut::<D>().0.iter_mut().enumerate().take(count) {
-                    let taps = self.column::<W, D>(starts, block.first, part * together * S + column);
-                    for (to, taps) in to.iter_mut().zip(taps) {
-                        *to = bytes.column(taps);
-                    }
-                }
-                for (x, out) in out.chunks_exact_mut(*channels).enumerate() {
-                    let window = &columns[x * S * D..][..W * D];
-                    let results = bytes.depthwise_columns(window, weights, &block.scales);
-                    store(&results, &mut out[block.first..]);
-                }
+            let mut rows = [None; W];
+            for (row, seen) in rows.iter_mut().enumerate() {
+                *seen = starts[row * W].map(|start| &self.images[start + block.first..]);
             }
+            let columns = columns.as_chunks_mut::<D>().0;
+            bytes.apart(ColumnBlock::<B, W, D, S> { line: self, block, rows, weights, columns, out: &mut *out });
         }
     }
+}
 
-    /// The taps of a column of the line with its padding, for some channels.
+/// A block of channels of a line, by columns.
+struct ColumnBlock<'l, 'a, B: Bytes, const W: usize, const D: usize, const S: usize> {
+    line: &'l Line<'a>,
+    block: &'l Block,
+    /// The lines of the image under the rows of the windows, from the first channel on; none where there is padding.
+    rows: [Option<&'a [i8]>; W],
+    weights: &'l [[Lanes<i8>; 4]],
+    columns: &'l mut [[B::Column<'a>; D]],
+    out: &'l mut [i8],
+}
+
+impl<'a, B: Bytes, const W: usize, const D: usize, const S: usize> Apart<B> for ColumnBlock<'_, 'a, B, W, D, S> {
     #[inline(always)]
-    fn column<const W: usize, const D: usize>(
-        &self,
-        starts: &[Option<usize>; 4 * GROUPS],
-        first: usize,
-        x: usize,
-    ) -> [[&'a Lanes<i8>; 4]; D] {
-        let Depthwise { windows, inputs: channels, .. } = self.depthwise;
-        let mut taps = [[self.padding; 4]; D];
-        let x = x.wrapping_sub(windows.padding[1][0]);
-        if x < self.width {
-            for row in 0..W {
-                let Some(start) = starts[row * W] else { continue };
-                let Some(lanes) = self.images[start + x * channels + first..].first_chunk() else { continue };
-                taps[row / 4][row % 4] = lanes;
+    fn run(self, bytes: B) {
+        let ColumnBlock { line, block, rows, weights, columns, out } = self;
+        let Depthwise { windows, inputs: channels, .. } = line.depthwise;
+        let left = windows.padding[1][0];
+        let padding = [bytes.column([line.padding; 4]); D];
+        // Windows of as many columns as there are.
+        let together = (COLUMNS - W) / S + 1;
+        for (part, out) in out.chunks_mut(together * channels).enumerate() {
+            // Columns of the line with its padding: those in front of the image, in it, and behind.
+            let first = part * together * S;
+            let count = (out.len() / channels - 1) * S + W;
+            let begin = left.saturating_sub(first).min(count);
+            let end = (left + line.width).saturating_sub(first).clamp(begin, count);
+            let columns = &mut columns[..count];
+            columns[..begin].fill(padding);
+            columns[end..].fill(padding);
+            let mut seen = rows;
+            for seen in seen.iter_mut().flatten().take(if begin < end { W } else { 0 }) {
+                *seen = &seen[(first + begin - left) * channels..];
             }
+            for to in &mut columns[begin..end] {
+                let mut taps = [[line.padding; 4]; D];
+                for (row, seen) in seen.iter_mut().enumerate() {
+                    let Some(seen) = seen else { continue };
+                    taps[row / 4][row % 4] = seen.first_chunk().unwrap_or(line.padding);
+                    *seen = seen.get(*channels..).unwrap_or(&[]);
+                }
+                for (to, taps) in to.iter_mut().zip(taps) {
+                    *to = bytes.column(taps);
+                }
+            }
+            let columns = ColumnLine {
+                columns: columns.as_flattened(),
+                step: S * D,
+                weights,
+                out_step: *channels,
+                out_len: LANES.min(channels - block.first),
+            };
+            bytes.depthwise_columns(&columns, &block.scales, &mut out[block.first..]);
         }
-        taps
     }
 }
 

@@ -1,15 +1,17 @@
 //! Blocks of pixels times tiles of channels.
 //!
 //! Invariant: every function is inlined into what a path of `simd::bytes` runs. Vectors go through loops, never through
-//! `array::map` and its like, which are not always inlined, and then neither are the instructions.
+//! `array::map` and its like, which are not always inlined, and then neither are the instructions. A block, from its inputs to
+//! results in memory, is a function of its own, so that its sums stay in registers; what it reads is found before.
 
 use std::ops::Range;
 
 use super::pack::Packed;
 use super::patches::{Patches, Pixel, SLACK};
 use super::requantise::Epilogue;
-use crate::simd::bytes::{Bytes, WithBytes, store_tiles};
-use crate::simd::dot::CHANNELS;
+use crate::simd::apart::Apart;
+use crate::simd::bytes::{Bytes, WithBytes};
+use crate::simd::dot::{CHANNELS, Group};
 use crate::threads::Columns;
 
 /// Some pixels and tiles of a convolution.
@@ -60,22 +62,28 @@ impl Shape {
     }
 }
 
-/// Pixels next to each other, gathered together.
-struct Gathered<'g, I> {
-    /// Room for their inputs; none where they are read from the image.
-    inputs: &'g mut [[I; 4]],
-    shape: Shape,
-    pixels: [Pixel; PIXELS],
-    /// Number of pixels, and the row of results of the first.
-    count: usize,
-    first: usize,
-}
-
 /// A tile of a group of channels.
 #[derive(Clone, Copy)]
 struct Place {
     group: usize,
     tile: usize,
+}
+
+/// Pixels next to each other whose inputs are at hand together.
+struct Batch {
+    pixels: [Pixel; PIXELS],
+    /// Number of pixels, and the row of results of the first.
+    count: usize,
+    first: usize,
+    shape: Shape,
+}
+
+/// Inputs of the pixels of a batch.
+enum Inputs<'g, I> {
+    /// The whole patches.
+    Patches(&'g [&'g [[I; 4]]; PIXELS]),
+    /// Room for a part of each.
+    Parts(&'g mut [[I; 4]]),
 }
 
 impl<E: Epilogue> WithBytes for Piece<'_, E> {
@@ -101,7 +109,7 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
 impl<E: Epilogue> Piece<'_, E> {
     /// Computes all pixels with patches of this shape.
     #[inline(always)]
-    fn run_with<B: Bytes>(mut self, bytes: B, shape: Shape, inputs: &mut [[B::Input; 4]]) {
+    fn run_with<B: Bytes>(mut self, bytes: B, shape: Shape, room: &mut [[B::Input; 4]]) {
         let mut pixel = self.patches.pixel(self.pixels.start);
         for first in (0..self.pixels.len()).step_by(shape.pixels) {
             let count = shape.pixels.min(self.pixels.len() - first);
@@ -110,34 +118,51 @@ impl<E: Epilogue> Piece<'_, E> {
                 *pixels = pixel;
                 self.patches.advance(&mut pixel);
             }
-            let mut gathered = Gathered { inputs: &mut *inputs, shape, pixels, count, first };
+            let batch = Batch { pixels, count, first, shape };
             for group in 0..self.packed.channel_groups {
-                self.group(bytes, group, &mut gathered);
+                let mut patches: [&[[B::Input; 4]]; PIXELS] = [&[]; PIXELS];
+                let mut inputs = if shape.part < self.packed.inner {
+                    Inputs::Parts(&mut *room)
+                } else {
+                    self.find(bytes, group, &batch, &mut *room, &mut patches);
+                    Inputs::Patches(&patches)
+                };
+                self.group(bytes, group, &batch, &mut inputs);
             }
         }
     }
 
-    /// Computes all tiles of a group of channels.
+    /// Finds the whole patches of a batch, or gathers them where there is room for that.
     #[inline(always)]
-    fn group<B: Bytes>(&mut self, bytes: B, group: usize, gathered: &mut Gathered<'_, B::Input>) {
-        if gathered.shape.part == self.packed.inner && !gathered.inputs.is_empty() {
-            self.gather(bytes, group, 0..gathered.count, [0, self.packed.inner], gathered);
-        }
-        let mut tile = self.tiles.start;
-        while tile < self.tiles.end {
-            let count = self.packed.block.min(self.tiles.end - tile);
-            let at = Place { group, tile };
-            match count {
-                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, gathered),
-                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, gathered),
-                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4>(bytes, at, gathered),
-                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4>(bytes, at, gathered),
-                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, gathered),
-                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, gathered),
-                _ => self.tiles::<B, 1, 1, 1>(bytes, at, gathered),
+    fn find<'g, B: Bytes>(
+        &self,
+        bytes: B,
+        group: usize,
+        batch: &Batch,
+        room: &'g mut [[B::Input; 4]],
+        patches: &mut [&'g [[B::Input; 4]]; PIXELS],
+    ) where
+        Self: 'g,
+    {
+        let Shape { row, part, .. } = batch.shape;
+        if let (true, Some(seen)) = (room.is_empty(), self.patches.in_line(self.pixels.start + batch.first)) {
+            for (patch, pixel) in patches.iter_mut().zip(seen).take(batch.count) {
+                *patch = self.patches.of_group::<B>(pixel, group).unwrap_or(&[]);
             }
-            tile += count;
+        } else if room.is_empty() {
+            for (patch, pixel) in patches.iter_mut().zip(&batch.pixels).take(batch.count) {
+                *patch = self.patches.seen::<B>(*pixel, group).unwrap_or(&[]);
+            }
+        } else {
+            self.gather(bytes, group, &batch.pixels[..batch.count], [0, part], row, &mut *room);
+            let fours = part.div_ceil(4);
+            for (patch, inputs) in patches.iter_mut().zip(room.chunks_exact(row)).take(batch.count) {
+                *patch = &inputs[..fours];
+            }
         }
+        // What is computed with the others of a block, and goes nowhere.
+        let last = patches[batch.count - 1];
+        patches[batch.count..].fill(last);
     }
 
     /// Gathers a part of the patches of some pixels.
@@ -146,35 +171,50 @@ impl<E: Epilogue> Piece<'_, E> {
         &self,
         bytes: B,
         group: usize,
-        which: Range<usize>,
+        pixels: &[Pixel],
         part: [usize; 2],
-        gathered: &mut Gathered<'_, B::Input>,
+        row: usize,
+        to: &mut [[B::Input; 4]],
     ) {
-        bytes.apart(Gather {
-            patches: self.patches,
-            epilogue: self.epilogue,
-            pixels: &gathered.pixels[which.clone()],
-            group,
-            part,
-            row: gathered.shape.row,
-            inputs: bytemuck::cast_slice_mut(&mut gathered.inputs[which.start * gathered.shape.row..]),
-        });
+        let Piece { patches, epilogue, .. } = *self;
+        bytes.apart(Gather::<B, E> { patches, epilogue, pixels, group, part, row, to });
     }
 
-    /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one. There are rows for as many as `R`.
+    /// Computes all tiles of a group of channels.
+    #[inline(always)]
+    fn group<B: Bytes>(&mut self, bytes: B, group: usize, batch: &Batch, inputs: &mut Inputs<'_, B::Input>) {
+        let mut tile = self.tiles.start;
+        while tile < self.tiles.end {
+            let count = self.packed.block.min(self.tiles.end - tile);
+            let at = Place { group, tile };
+            match count {
+                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, batch, inputs),
+                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, batch, inputs),
+                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4>(bytes, at, batch, inputs),
+                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4>(bytes, at, batch, inputs),
+                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, batch, inputs),
+                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, batch, inputs),
+                _ => self.tiles::<B, 1, 1, 1>(bytes, at, batch, inputs),
+            }
+            tile += count;
+        }
+    }
+
+    /// Computes `C` tiles of all pixels, at most `R` at a time, or `FEW`, or one. Of a batch there are a multiple of `R`.
     #[inline(always)]
     fn tiles<B: Bytes, const C: usize, const R: usize, const FEW: usize>(
         &mut self,
         bytes: B,
         at: Place,
-        gathered: &mut Gathered<'_, B::Input>,
+        batch: &Batch,
+        inputs: &mut Inputs<'_, B::Input>,
     ) {
         let mut first = 0;
-        while first < gathered.count {
-            match gathered.count - first {
-                1 => self.pixels::<B, C, 1>(bytes, at, gathered, first),
-                left if left <= FEW => self.pixels::<B, C, FEW>(bytes, at, gathered, first),
-                _ => self.pixels::<B, C, R>(bytes, at, gathered, first),
+        while first < batch.count {
+            match batch.count - first {
+                1 => self.pixels::<B, C, 1>(bytes, at, batch, first, inputs),
+                left if left <= FEW => self.pixels::<B, C, FEW>(bytes, at, batch, first, inputs),
+                _ => self.pixels::<B, C, R>(bytes, at, batch, first, inputs),
             }
             first += R;
         }
@@ -186,46 +226,118 @@ impl<E: Epilogue> Piece<'_, E> {
         &mut self,
         bytes: B,
         at: Place,
-        gathered: &mut Gathered<'_, B::Input>,
+        batch: &Batch,
         first: usize,
+        inputs: &mut Inputs<'_, B::Input>,
     ) {
-        let end = gathered.count.min(first + R);
-        let inner = self.packed.inner;
-        let panel = self.packed.panel(at.group, at.tile, C);
-        let mut sums = [[bytes.zero(); C]; R];
-        let mut start = 0;
-        while start < inner {
-            let Shape { row, part, .. } = gathered.shape;
-            let len = part.min(inner - start);
-            if part < inner {
-                self.gather(bytes, at.group, first..end, [start, len], gathered);
+        let Piece { packed, patches, epilogue, .. } = *self;
+        let pixels = &batch.pixels[first..batch.count.min(first + R)];
+        let panel = packed.panel(at.group, at.tile, C).as_chunks::<C>().0;
+        let column = at.group * packed.each + (at.tile - self.tiles.start) * CHANNELS;
+        let end = (at.group + 1) * packed.each - self.tiles.start * CHANNELS;
+        let results = Results {
+            epilogue,
+            tiles: epilogue.tiles::<C>(at.group * packed.tiles() + at.tile),
+            pixels,
+            row: batch.first + first,
+            columns: column..end.min(column + C * CHANNELS),
+            out: &mut self.out,
+        };
+        match inputs {
+            Inputs::Patches(all) => {
+                let rows: &[&[[B::Input; 4]]; R] =
+                    all[first..].first_chunk().expect("a multiple of the rows of a block");
+                bytes.apart(Block { rows, panel, results });
             }
-            let fours = len.div_ceil(4);
-            let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
-            for (index, to) in (first..).zip(&mut rows) {
-                *to = match self.patches.seen::<B>(gathered.pixels[index.min(PIXELS - 1)], at.group) {
-                    Some(inputs) => inputs,
-                    None => &gathered.inputs[index * row..][..fours],
-                };
+            Inputs::Parts(room) => {
+                let Shape { row, part, .. } = batch.shape;
+                let mut sums = [E::start(bytes, &results.tiles); R];
+                for start in (0..packed.inner).step_by(part) {
+                    let len = part.min(packed.inner - start);
+                    let to = &mut room[..pixels.len() * row];
+                    let (group, part) = (at.group, [start, len]);
+                    bytes.apart(Gather::<B, E> { patches, epilogue, pixels, group, part, row, to });
+                    let fours = len.div_ceil(4);
+                    let mut rows: [&[[B::Input; 4]]; R] = [&room[..fours]; R];
+                    for (index, to) in rows.iter_mut().enumerate().take(pixels.len()) {
+                        *to = &room[index * row..][..fours];
+                    }
+                    bytes.apart(Products { sums: &mut sums, rows: &rows, panel: &panel[start / 4..][..fours] });
+                }
+                bytes.apart(Finish { sums: &sums, results });
             }
-            let panel = panel[start / 4 * C..].as_chunks::<C>().0;
-            bytes.accumulate(&mut sums, rows, &panel[..fours]);
-            start += len;
-        }
-        let columns = at.group * self.packed.each..(at.group + 1) * self.packed.each - self.tiles.start * CHANNELS;
-        let tiles = self.epilogue.tiles::<C>(at.group * self.packed.tiles() + at.tile);
-        let column = columns.start + (at.tile - self.tiles.start) * CHANNELS;
-        let last = columns.end.min(column + C * CHANNELS);
-        let images = gathered.pixels[first..end].iter().map(|pixel| pixel.image);
-        let results = self.epilogue.finish(bytes, &tiles, images, &sums);
-        for (row, results) in (gathered.first + first..gathered.first + end).zip(&results) {
-            store_tiles(results, &mut self.out.row(row)[column..last]);
         }
     }
 }
 
+/// Where results of a block of pixels go, and what makes them of sums.
+struct Results<'a, 'o, E: Epilogue, const C: usize> {
+    epilogue: &'a E,
+    tiles: E::Tiles<'a, C>,
+    pixels: &'a [Pixel],
+    /// Row of the first pixel, and the columns of the tiles.
+    row: usize,
+    columns: Range<usize>,
+    out: &'a mut Columns<'o, E::Out>,
+}
+
+impl<E: Epilogue, const C: usize> Results<'_, '_, E, C> {
+    /// Writes results of the sums of each pixel.
+    #[inline(always)]
+    fn write<B: Bytes>(self, bytes: B, sums: &[[B::Sums; C]]) {
+        let Results { epilogue, tiles, columns, out, .. } = self;
+        for (index, (pixel, sums)) in self.pixels.iter().zip(sums).enumerate() {
+            let to = &mut out.row(self.row + index)[columns.clone()];
+            epilogue.finish(bytes, &tiles, pixel.image, sums, to);
+        }
+    }
+}
+
+/// Patches times tiles of channels.
+struct Block<'a, 'o, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
+    rows: &'a [&'a [[B::Input; 4]]; R],
+    panel: &'a [[Group; C]],
+    results: Results<'a, 'o, E, C>,
+}
+
+impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'_, '_, B, E, C, R> {
+    #[inline(always)]
+    fn run(self, bytes: B) {
+        let mut sums = [E::start(bytes, &self.results.tiles); R];
+        bytes.accumulate(&mut sums, *self.rows, self.panel);
+        self.results.write(bytes, &sums);
+    }
+}
+
+/// Parts of patches times parts of tiles of channels.
+struct Products<'a, B: Bytes, const C: usize, const R: usize> {
+    sums: &'a mut [[B::Sums; C]; R],
+    rows: &'a [&'a [[B::Input; 4]]; R],
+    panel: &'a [[Group; C]],
+}
+
+impl<B: Bytes, const C: usize, const R: usize> Apart<B> for Products<'_, B, C, R> {
+    #[inline(always)]
+    fn run(self, bytes: B) {
+        bytes.accumulate(self.sums, *self.rows, self.panel);
+    }
+}
+
+/// Sums of all parts.
+struct Finish<'a, 'o, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
+    sums: &'a [[B::Sums; C]; R],
+    results: Results<'a, 'o, E, C>,
+}
+
+impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Finish<'_, '_, B, E, C, R> {
+    #[inline(always)]
+    fn run(self, bytes: B) {
+        self.results.write(bytes, self.sums);
+    }
+}
+
 /// Pixels of which a part of the patches is gathered.
-struct Gather<'a, E: Epilogue> {
+struct Gather<'a, B: Bytes, E: Epilogue> {
     patches: &'a Patches<'a>,
     epilogue: &'a E,
     pixels: &'a [Pixel],
@@ -233,18 +345,14 @@ struct Gather<'a, E: Epilogue> {
     part: [usize; 2],
     /// Fours of inputs from one pixel to the next.
     row: usize,
-    /// Room for inputs of the path, as bytes.
-    inputs: &'a mut [u8],
+    to: &'a mut [[B::Input; 4]],
 }
 
-impl<E: Epilogue> WithBytes for Gather<'_, E> {
-    type Output = ();
-
+impl<B: Bytes, E: Epilogue> Apart<B> for Gather<'_, B, E> {
     #[inline(always)]
-    fn run<B: Bytes>(self, bytes: B) {
+    fn run(self, bytes: B) {
         let Gather { patches, epilogue, group, part, .. } = self;
-        let rows = bytemuck::cast_slice_mut::<u8, [B::Input; 4]>(self.inputs).chunks_exact_mut(self.row);
-        for (pixel, row) in self.pixels.iter().zip(rows) {
+        for (pixel, row) in self.pixels.iter().zip(self.to.chunks_exact_mut(self.row)) {
             patches.gather(bytes, *pixel, group, part, epilogue.zero(pixel.image), row.as_flattened_mut());
         }
     }

@@ -63,13 +63,33 @@ impl<'a> Patches<'a> {
         }
     }
 
+    /// True if patches are gathered on every path; false if memory has them as products of some paths take them.
+    pub fn is_gathered(&self) -> bool {
+        !self.is_pointwise || !self.inputs.is_multiple_of(4)
+    }
+
     /// The inputs of a patch where memory has them as products take them; then that of no pixel has to be gathered.
     #[inline(always)]
     pub fn seen<B: Bytes>(&self, pixel: Pixel, group: usize) -> Option<&'a [[B::Input; 4]]> {
-        if !self.is_pointwise || !self.inputs.is_multiple_of(4) {
+        if self.is_gathered() {
             return None;
         }
-        B::as_inputs(&self.images[self.only_tap(pixel) + group * self.inputs..][..self.inputs])
+        self.of_group::<B>(&self.images[self.only_tap(pixel)..], group)
+    }
+
+    /// The inputs of a group among those of a pixel, as products take them.
+    #[inline(always)]
+    pub fn of_group<B: Bytes>(&self, pixel: &'a [i8], group: usize) -> Option<&'a [[B::Input; 4]]> {
+        B::as_inputs(&pixel[group * self.inputs..][..self.inputs])
+    }
+
+    /// The inputs that pixels from a number on see through one tap, one pixel's behind the other's, if their windows are one
+    /// pixel apart.
+    #[inline(always)]
+    pub fn in_line(&self, first: usize) -> Option<std::slice::ChunksExact<'a, i8>> {
+        let channels = self.sizes[2];
+        let is_dense = self.is_pointwise && self.windows.stride == [1; 2] && channels > 0;
+        is_dense.then(|| self.images[first * channels..].chunks_exact(channels))
     }
 
     /// The first input of the only tap.

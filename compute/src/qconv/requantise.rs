@@ -3,7 +3,7 @@
 use super::pack::Packed;
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
-use crate::simd::bytes::{Bytes, FloatScales, RowScales, TileScales};
+use crate::simd::bytes::{Bytes, FloatScales, RowScales, TileScales, store_tiles};
 use crate::simd::dot::CHANNELS;
 
 /// Scales and zero points of statically quantised images:
@@ -81,14 +81,18 @@ pub(super) trait Epilogue: Sync {
     /// Returns the numbers that neighbouring tiles from number `first` on need.
     fn tiles<const C: usize>(&self, first: usize) -> Self::Tiles<'_, C>;
 
-    /// Results of the sums of neighbouring tiles and some pixels; images of the first of these, if they are fewer.
-    fn finish<B: Bytes, const C: usize, const R: usize>(
+    /// What the sums of neighbouring tiles begin with.
+    fn start<B: Bytes, const C: usize>(bytes: B, tiles: &Self::Tiles<'_, C>) -> [B::Sums; C];
+
+    /// Writes results of the sums of neighbouring tiles for a pixel of an image, as many as there is room for.
+    fn finish<B: Bytes, const C: usize>(
         &self,
         bytes: B,
         tiles: &Self::Tiles<'_, C>,
-        images: impl Iterator<Item = usize>,
-        sums: &[[B::Sums; C]; R],
-    ) -> [[[Self::Out; CHANNELS]; C]; R];
+        image: usize,
+        sums: &[B::Sums; C],
+        to: &mut [Self::Out],
+    );
 }
 
 /// [`Requantise`] by tile.
@@ -116,14 +120,24 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
-    fn finish<B: Bytes, const C: usize, const R: usize>(
+    fn start<B: Bytes, const C: usize>(bytes: B, tiles: &TileScales<'_, C>) -> [B::Sums; C] {
+        let mut sums = [bytes.zero(); C];
+        for (sums, starts) in sums.iter_mut().zip(tiles.starts) {
+            *sums = bytes.start(starts);
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn finish<B: Bytes, const C: usize>(
         &self,
         bytes: B,
         tiles: &TileScales<'_, C>,
-        _: impl Iterator<Item = usize>,
-        sums: &[[B::Sums; C]; R],
-    ) -> [[[i8; CHANNELS]; C]; R] {
-        bytes.requantise_rows(sums, tiles)
+        _: usize,
+        sums: &[B::Sums; C],
+        to: &mut [i8],
+    ) {
+        bytes.requantise(sums, tiles, to);
     }
 }
 
@@ -167,20 +181,24 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
-    fn finish<B: Bytes, const C: usize, const R: usize>(
+    fn start<B: Bytes, const C: usize>(bytes: B, _: &DynamicTiles<'_, C>) -> [B::Sums; C] {
+        [bytes.zero(); C]
+    }
+
+    #[inline(always)]
+    fn finish<B: Bytes, const C: usize>(
         &self,
         bytes: B,
         (weights, [factors, bias]): &DynamicTiles<'_, C>,
-        images: impl Iterator<Item = usize>,
-        sums: &[[B::Sums; C]; R],
-    ) -> [[[f32; CHANNELS]; C]; R] {
+        image: usize,
+        sums: &[B::Sums; C],
+        to: &mut [f32],
+    ) {
         let Dynamic { limits, offset, .. } = self.scales;
-        let mut rows = [RowScales::default(); R];
-        for (row, image) in rows.iter_mut().zip(images) {
-            let [scale, zero] = self.images[image];
-            *row = RowScales { scale, zero: (zero as i32).wrapping_add(*offset) };
-        }
-        bytes.scale_rows(sums, &FloatScales { weights, factors, bias, limits: *limits }, &rows)
+        let [scale, zero] = self.images[image];
+        let row = RowScales { scale, zero: (zero as i32).wrapping_add(*offset) };
+        let results = bytes.scale(sums, &FloatScales { weights, factors, bias, limits: *limits }, &row);
+        store_tiles(&results, to);
     }
 }
 

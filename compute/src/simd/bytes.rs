@@ -15,13 +15,11 @@ macro_rules! columns_of_taps {
         }
 
         #[inline(always)]
-        fn depthwise_columns(
-            self,
-            columns: &[Self::Column<'_>],
-            weights: &[[Lanes<i8>; 4]],
-            scales: &DepthwiseScales,
-        ) -> Lanes<i8> {
-            self.depthwise(columns, 4 * columns.len(), weights, scales)
+        fn depthwise_columns(self, line: &ColumnLine<'_, Self::Column<'_>>, scales: &DepthwiseScales, out: &mut [i8]) {
+            for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
+                let results = self.depthwise(columns, 4 * columns.len(), line.weights, scales);
+                store(&results, &mut out[..line.out_len]);
+            }
         }
     };
 }
@@ -53,6 +51,7 @@ pub(crate) use store::{store, store_tiles};
 
 use bytemuck::Pod;
 
+use super::apart::Apart;
 use super::dot::{CHANNELS, Group};
 
 /// Neighbouring channels of an image that are computed together.
@@ -78,10 +77,10 @@ pub(crate) trait Bytes: Copy {
     const TILES: usize;
     /// Rows of inputs for one tile, where one tile is all that fits: as many as there are with several, or more.
     const ROWS: usize;
-    /// Runs a computation in a function of its own.
+    /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]
-    fn apart<W: WithBytes>(self, with: W) -> W::Output {
-        with.run(self)
+    fn apart<W: Apart<Self>>(self, with: W) {
+        with.run(self);
     }
     /// An input as memory has it.
     fn input(byte: i8) -> Self::Input;
@@ -99,6 +98,8 @@ pub(crate) trait Bytes: Copy {
     }
     /// Sums of nothing.
     fn zero(self) -> Self::Sums;
+    /// Sums that begin with a number for each channel of a tile.
+    fn start(self, numbers: &[i32; CHANNELS]) -> Self::Sums;
     /// Weights of a tile.
     fn weights(self, group: &Group) -> Self::Weights;
     /// The mask of a loop.
@@ -120,47 +121,30 @@ pub(crate) trait Bytes: Copy {
         add_products(self, sums, rows, panel);
     }
 
-    /// Results of rows of sums of neighbouring tiles.
+    /// Writes results of the sums of neighbouring tiles, as many as there is room for.
     #[inline(always)]
-    fn requantise_rows<const C: usize, const R: usize>(
-        self,
-        sums: &[[Self::Sums; C]; R],
-        scales: &TileScales<'_, C>,
-    ) -> [[[i8; CHANNELS]; C]; R] {
-        let mut results = [[[0; CHANNELS]; C]; R];
-        for (results, sums) in results.iter_mut().zip(sums) {
-            *results = self.requantise(sums, scales);
-        }
-        results
-    }
-
-    /// Results of the sums of neighbouring tiles.
-    #[inline(always)]
-    fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
+    fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>, to: &mut [i8]) {
         let mut results = [[0; CHANNELS]; C];
         for tile in 0..C {
-            let (sums, starts, factors) = (self.sums(sums[tile]), &scales.starts[tile], &scales.factors[tile]);
+            let (sums, factors) = (self.sums(sums[tile]), &scales.factors[tile]);
             for channel in 0..CHANNELS {
-                let sum = sums[channel].wrapping_add(starts[channel]);
-                results[tile][channel] = requantised(sum, factors[channel], scales.limits, scales.zero);
+                results[tile][channel] = requantised(sums[channel], factors[channel], scales.limits, scales.zero);
             }
         }
-        results
+        store_tiles(&results, to);
     }
 
-    /// Floats of rows of sums of neighbouring tiles.
+    /// Floats of the sums of neighbouring tiles for a row.
     #[inline(always)]
-    fn scale_rows<const C: usize, const R: usize>(
+    fn scale<const C: usize>(
         self,
-        sums: &[[Self::Sums; C]; R],
+        sums: &[Self::Sums; C],
         scales: &FloatScales<'_, C>,
-        rows: &[RowScales; R],
-    ) -> [[[f32; CHANNELS]; C]; R] {
-        let mut results = [[[0.0; CHANNELS]; C]; R];
-        for ((results, sums), row) in results.iter_mut().zip(sums).zip(rows) {
-            for (tile, results) in results.iter_mut().enumerate() {
-                *results = scaled(&self.sums(sums[tile]), scales, tile, row);
-            }
+        row: &RowScales,
+    ) -> [[f32; CHANNELS]; C] {
+        let mut results = [[0.0; CHANNELS]; C];
+        for (tile, results) in results.iter_mut().enumerate() {
+            *results = scaled(&self.sums(sums[tile]), scales, tile, row);
         }
         results
     }
@@ -187,13 +171,8 @@ pub(crate) trait Bytes: Copy {
     /// Taps for [`Bytes::depthwise_columns`], which several results may use.
     fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a>;
 
-    /// Results as those of [`Bytes::depthwise`].
-    fn depthwise_columns(
-        self,
-        columns: &[Self::Column<'_>],
-        weights: &[[Lanes<i8>; 4]],
-        scales: &DepthwiseScales,
-    ) -> Lanes<i8>;
+    /// Results of windows of a line, each as that of [`Bytes::depthwise`]; `out` has the first of them at its begin.
+    fn depthwise_columns(self, line: &ColumnLine<'_, Self::Column<'_>>, scales: &DepthwiseScales, out: &mut [i8]);
 }
 
 /// [`Bytes::accumulate`].
@@ -228,8 +207,9 @@ fn depthwise_windows<B: Bytes>(bytes: B, line: &DepthwiseLine<'_>, scales: &Dept
     const GROUPS: usize = DepthwiseLine::TAPS / 4;
     let DepthwiseLine { taps, windows, weights, out_step, out_len } = *line;
     let depth = weights.len().min(GROUPS);
+    // Taps past the last have weights of 0.
+    let mut seen = [[taps[0].lanes(0); 4]; GROUPS];
     for window in 0..windows {
-        let mut seen = [[taps[0].lanes(0); 4]; GROUPS];
         for (seen, tap) in seen.as_flattened_mut().iter_mut().zip(taps) {
             *seen = tap.lanes(window);
         }
@@ -238,7 +218,7 @@ fn depthwise_windows<B: Bytes>(bytes: B, line: &DepthwiseLine<'_>, scales: &Dept
     }
 }
 
-/// From sums of `C` tiles to results, as [`DepthwiseScales`] are.
+/// From sums of `C` tiles, which begin with starts, to results, as [`DepthwiseScales`] are.
 pub(crate) struct TileScales<'a, const C: usize> {
     pub starts: &'a [[i32; CHANNELS]; C],
     pub factors: &'a [[f32; CHANNELS]; C],
@@ -323,6 +303,28 @@ pub(crate) struct DepthwiseLine<'a> {
     pub out_len: usize,
 }
 
+/// Windows of a line, each some neighbouring columns.
+#[derive(Clone, Copy)]
+pub(crate) struct ColumnLine<'a, C> {
+    /// The columns of all windows.
+    pub columns: &'a [C],
+    /// Columns from one window to the next.
+    pub step: usize,
+    /// Groups of four taps, as many as a window has columns.
+    pub weights: &'a [[Lanes<i8>; 4]],
+    /// Results from one window to the next, and how many of them are its own.
+    pub out_step: usize,
+    pub out_len: usize,
+}
+
+impl<'a, C> ColumnLine<'a, C> {
+    /// The columns of each window.
+    #[inline(always)]
+    fn windows(&self) -> impl Iterator<Item = &'a [C]> + use<'a, C> {
+        self.columns.windows(self.weights.len()).step_by(self.step)
+    }
+}
+
 impl DepthwiseLine<'_> {
     /// Taps of a window, at most.
     pub(crate) const TAPS: usize = 64;
@@ -353,6 +355,11 @@ impl Bytes for Plain {
     #[inline(always)]
     fn zero(self) -> Self::Sums {
         [0; CHANNELS]
+    }
+
+    #[inline(always)]
+    fn start(self, numbers: &[i32; CHANNELS]) -> Self::Sums {
+        *numbers
     }
 
     #[inline(always)]

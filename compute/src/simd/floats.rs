@@ -4,7 +4,7 @@
 //! differs from them by the rounding of products alone.
 #![allow(unsafe_code)]
 
-use std::hint::black_box;
+use super::apart::Apart;
 
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
@@ -20,10 +20,6 @@ impl Line {
     /// Zeros.
     pub(crate) const ZERO: Line = Line([0.0; LANES]);
 }
-
-/// [`add_products`] with instructions that a token stands for.
-pub(crate) type Products<F, const ROWS: usize, const TILES: usize> =
-    unsafe fn(F, [&[f32]; ROWS], &[[Line; TILES]], &mut [[<F as Vectors>::V; TILES]; ROWS]);
 
 /// Instructions that sums of products are computed with, on vectors of [`LANES`] floats or fewer.
 pub(crate) trait Vectors: Copy {
@@ -42,11 +38,10 @@ pub(crate) trait Vectors: Copy {
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V;
     /// The smaller of each pair, and `x` where one is NaN.
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
-    /// [`add_products`] as a function of its own, where that is faster: inlined into a large one, the compiler keeps other numbers
-    /// in registers, and sums in memory.
+    /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]
-    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
-        None
+    fn apart<W: Apart<Self>>(self, with: W) {
+        with.run(self);
     }
     /// [`add_products`], as it is fastest in a large function.
     #[inline(always)]
@@ -56,13 +51,7 @@ pub(crate) trait Vectors: Copy {
         weights: &[[Line; TILES]],
         sums: &mut [[Self::V; TILES]; ROWS],
     ) {
-        match Self::apart() {
-            // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through
-            // a pointer that nothing is known about.
-            // SAFETY: the token exists.
-            Some(products) => unsafe { black_box(products)(self, rows, weights, sums) },
-            None => add_products(self, rows, weights, sums),
-        }
+        self.apart(Products { rows, weights, sums });
     }
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
@@ -187,6 +176,20 @@ impl Floats for Plain {
             }
         }
         v[0]
+    }
+}
+
+/// [`add_products`].
+struct Products<'a, F: Vectors, const ROWS: usize, const TILES: usize> {
+    rows: [&'a [f32]; ROWS],
+    weights: &'a [[Line; TILES]],
+    sums: &'a mut [[F::V; TILES]; ROWS],
+}
+
+impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Products<'_, F, ROWS, TILES> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        add_products(floats, self.rows, self.weights, self.sums);
     }
 }
 

@@ -4,8 +4,10 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
+use std::hint::black_box;
 
-use super::floats::{Floats, LANES, Line, Products, Vectors, WithFloats, add_products};
+use super::apart::Apart;
+use super::floats::{Floats, LANES, Line, Vectors, WithFloats};
 use super::token::token;
 
 token!(
@@ -17,26 +19,16 @@ token!(
     Avx512Floats, is_x86_feature_detected, WithFloats, "avx512f,avx2,fma", "avx512f" "avx2" "fma"
 );
 
-/// [`add_products`] with these instructions.
+/// [`Vectors::apart`].
 #[target_feature(enable = "avx2,fma")]
-fn products_avx2<F: Vectors, const ROWS: usize, const TILES: usize>(
-    floats: F,
-    rows: [&[f32]; ROWS],
-    weights: &[[Line; TILES]],
-    sums: &mut [[F::V; TILES]; ROWS],
-) {
-    add_products(floats, rows, weights, sums);
+fn apart_avx2<F, W: Apart<F>>(floats: F, with: W) {
+    with.run(floats);
 }
 
-/// [`add_products`] with these instructions.
+/// [`Vectors::apart`].
 #[target_feature(enable = "avx512f,avx2,fma")]
-fn products_avx512<F: Vectors, const ROWS: usize, const TILES: usize>(
-    floats: F,
-    rows: [&[f32]; ROWS],
-    weights: &[[Line; TILES]],
-    sums: &mut [[F::V; TILES]; ROWS],
-) {
-    add_products(floats, rows, weights, sums);
+fn apart_avx512<F, W: Apart<F>>(floats: F, with: W) {
+    with.run(floats);
 }
 
 impl Vectors for Avx2Floats {
@@ -80,9 +72,14 @@ impl Vectors for Avx2Floats {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { [_mm256_min_ps(greatest[0], x[0]), _mm256_min_ps(greatest[1], x[1])] }
     }
+
     #[inline(always)]
-    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
-        Some(products_avx2)
+    fn apart<W: Apart<Self>>(self, with: W) {
+        let run: unsafe fn(Self, W) = apart_avx2;
+        // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through a
+        // pointer that nothing is known about.
+        // SAFETY: the token exists.
+        unsafe { black_box(run)(self, with) }
     }
 }
 
@@ -175,9 +172,14 @@ impl Vectors for HalfAvx2 {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { _mm256_min_ps(greatest, x) }
     }
+
     #[inline(always)]
-    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
-        Some(products_avx2)
+    fn apart<W: Apart<Self>>(self, with: W) {
+        let run: unsafe fn(Self, W) = apart_avx2;
+        // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through a
+        // pointer that nothing is known about.
+        // SAFETY: the token exists.
+        unsafe { black_box(run)(self, with) }
     }
 }
 
@@ -275,9 +277,14 @@ impl Vectors for Avx512Floats {
         // SAFETY: the token exists. Fetching is a hint: no address faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
     }
+
     #[inline(always)]
-    fn apart<const ROWS: usize, const TILES: usize>() -> Option<Products<Self, ROWS, TILES>> {
-        Some(products_avx512)
+    fn apart<W: Apart<Self>>(self, with: W) {
+        let run: unsafe fn(Self, W) = apart_avx512;
+        // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through a
+        // pointer that nothing is known about.
+        // SAFETY: the token exists.
+        unsafe { black_box(run)(self, with) }
     }
 }
 

@@ -8,8 +8,10 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 
 use super::{
-    Bytes, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes, store,
+    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes,
+    store, store_tiles,
 };
+use crate::simd::apart::Apart;
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
 
@@ -33,8 +35,10 @@ impl Bytes for Avx2 {
     const ROWS: usize = 6;
 
     #[inline(always)]
-    fn apart<W: WithBytes>(self, with: W) -> W::Output {
-        self.run(with)
+    fn apart<W: Apart<Self>>(self, with: W) {
+        let run: unsafe fn(Self, W) = apart_avx2;
+        // SAFETY: the token exists.
+        unsafe { black_box(run)(self, with) }
     }
 
     #[inline(always)]
@@ -61,6 +65,12 @@ impl Bytes for Avx2 {
     }
 
     #[inline(always)]
+    fn start(self, numbers: &[i32; CHANNELS]) -> Self::Sums {
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<[i32; CHANNELS], [__m256i; 2]>(*numbers) }
+    }
+
+    #[inline(always)]
     fn weights(self, group: &Group) -> Self::Weights {
         let ([a, b], [c, d]) = (self.pair(group, 0), self.pair(group, 1));
         [a, b, c, d]
@@ -75,6 +85,7 @@ impl Bytes for Avx2 {
         self.add_pair(self.add_pair(sums, [a, b], first), [c, d], second)
     }
 
+    /// Weights of two inputs come at a time, so that the sums of six rows stay in registers.
     #[inline(always)]
     fn accumulate<const C: usize, const R: usize>(
         self,
@@ -82,9 +93,27 @@ impl Bytes for Avx2 {
         rows: [&[[i16; 4]]; R],
         panel: &[[Group; C]],
     ) {
-        let accumulate: Accumulate<C, R> = accumulate_avx2;
-        // SAFETY: the token exists.
-        unsafe { black_box(accumulate)(self, sums, rows, panel) }
+        let mut pairs: [&[[i16; 2]]; R] = [&[]; R];
+        for (pairs, row) in pairs.iter_mut().zip(rows) {
+            *pairs = &row.as_flattened().as_chunks().0[..2 * panel.len()];
+        }
+        for tile in 0..C {
+            let mut all = [sums[0][tile]; R];
+            for (all, sums) in all.iter_mut().zip(sums.iter()) {
+                *all = sums[tile];
+            }
+            for (index, groups) in panel.iter().enumerate() {
+                for pair in 0..2 {
+                    let weights = self.pair(&groups[tile], pair);
+                    for (all, pairs) in all.iter_mut().zip(pairs) {
+                        *all = self.add_pair(*all, weights, pairs[2 * index + pair]);
+                    }
+                }
+            }
+            for (all, sums) in all.iter().zip(sums.iter_mut()) {
+                sums[tile] = *all;
+            }
+        }
     }
 
     #[inline(always)]
@@ -94,36 +123,27 @@ impl Bytes for Avx2 {
     }
 
     #[inline(always)]
-    fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
+    fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>, to: &mut [i8]) {
         let mut results = [[0; CHANNELS]; C];
         for tile in 0..C {
-            let words = self.rounded(sums[tile], &scales.starts[tile], &scales.factors[tile], scales.limits);
+            let words = self.rounded(sums[tile], &scales.factors[tile], scales.limits);
             results[tile] = self.packed(words, scales.zero);
         }
-        results
+        store_tiles(&results, to);
     }
 
     #[inline(always)]
-    fn requantise_rows<const C: usize, const R: usize>(
+    fn scale<const C: usize>(
         self,
-        sums: &[[Self::Sums; C]; R],
-        scales: &TileScales<'_, C>,
-    ) -> [[[i8; CHANNELS]; C]; R] {
-        let requantise: Requantise<C, R> = requantise_avx2;
-        // SAFETY: the token exists.
-        unsafe { black_box(requantise)(self, sums, scales) }
-    }
-
-    #[inline(always)]
-    fn scale_rows<const C: usize, const R: usize>(
-        self,
-        sums: &[[Self::Sums; C]; R],
+        sums: &[Self::Sums; C],
         scales: &FloatScales<'_, C>,
-        rows: &[RowScales; R],
-    ) -> [[[f32; CHANNELS]; C]; R] {
-        let scale: ScaleRows<C, R> = scale_rows_avx2;
-        // SAFETY: the token exists.
-        unsafe { black_box(scale)(self, sums, scales, rows) }
+        row: &RowScales,
+    ) -> [[f32; CHANNELS]; C] {
+        let mut results = [[0.0; CHANNELS]; C];
+        for (tile, results) in results.iter_mut().enumerate() {
+            *results = self.scaled(sums[tile], scales, tile, row);
+        }
+        results
     }
 
     #[inline(always)]
@@ -135,7 +155,7 @@ impl Bytes for Avx2 {
         scales: &DepthwiseScales,
     ) -> Lanes<i8> {
         let weights = weights.as_flattened().as_chunks::<2>().0;
-        let mut sums = [self.zero(); PARTS];
+        let mut sums = self.starts(scales);
         for (taps, weights) in taps.as_flattened().as_chunks().0.iter().zip(weights).take(count.div_ceil(2)) {
             self.add_taps(&mut sums, *taps, weights);
         }
@@ -162,13 +182,22 @@ impl Avx2 {
         }
     }
 
+    /// Sums that neighbouring channels begin with.
+    #[inline(always)]
+    fn starts(self, scales: &DepthwiseScales) -> [[__m256i; 2]; PARTS] {
+        let mut sums = [self.zero(); PARTS];
+        for (sums, starts) in sums.iter_mut().zip(scales.starts.as_chunks().0) {
+            *sums = self.start(starts);
+        }
+        sums
+    }
+
     /// Results of the sums of neighbouring channels.
     #[inline(always)]
     fn finished(self, sums: [[__m256i; 2]; PARTS], scales: &DepthwiseScales) -> Lanes<i8> {
-        let (starts, factors) = (scales.starts.as_chunks().0, scales.factors.as_chunks().0);
         let mut words = sums;
-        for part in 0..PARTS {
-            words[part] = self.rounded(sums[part], &starts[part], &factors[part], scales.limits);
+        for (words, factors) in words.iter_mut().zip(scales.factors.as_chunks().0) {
+            *words = self.rounded(*words, factors, scales.limits);
         }
         let [a, b, c, d] = words;
         bytemuck::cast([self.packed_tiles([a, b], scales.zero), self.packed_tiles([c, d], scales.zero)])
@@ -215,20 +244,13 @@ impl Avx2 {
     /// Results of sums before the zero point is added. Rounding is to the nearest even number; limits come second, so that
     /// there is always a number.
     #[inline(always)]
-    fn rounded(
-        self,
-        sums: [__m256i; 2],
-        starts: &[i32; CHANNELS],
-        factors: &[f32; CHANNELS],
-        [low, high]: [f32; 2],
-    ) -> [__m256i; 2] {
+    fn rounded(self, sums: [__m256i; 2], factors: &[f32; CHANNELS], [low, high]: [f32; 2]) -> [__m256i; 2] {
         let mut words = sums;
         for (half, words) in words.iter_mut().enumerate() {
-            // SAFETY: there are eight starts and factors in each half, and the token exists.
+            // SAFETY: there are eight factors in each half, and the token exists.
             *words = unsafe {
-                let starts = _mm256_loadu_si256(starts.as_ptr().add(8 * half).cast());
                 let factors = _mm256_loadu_ps(factors.as_ptr().add(8 * half));
-                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(*words, starts)), factors);
+                let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(*words), factors);
                 let limited = _mm256_min_ps(_mm256_max_ps(scaled, _mm256_set1_ps(low)), _mm256_set1_ps(high));
                 _mm256_cvtps_epi32(limited)
             };
@@ -302,12 +324,6 @@ impl Avx2 {
 
 // Inlined into a large function, these would not keep their numbers in registers; calls are through pointers that nothing is
 // known about, so that they are not inlined.
-type Accumulate<const C: usize, const R: usize> =
-    unsafe fn(Avx2, &mut [[[__m256i; 2]; C]; R], [&[[i16; 4]]; R], &[[Group; C]]);
-type Requantise<const C: usize, const R: usize> =
-    unsafe fn(Avx2, &[[[__m256i; 2]; C]; R], &TileScales<'_, C>) -> [[[i8; CHANNELS]; C]; R];
-type ScaleRows<const C: usize, const R: usize> =
-    unsafe fn(Avx2, &[[[__m256i; 2]; C]; R], &FloatScales<'_, C>, &[RowScales; R]) -> [[[f32; CHANNELS]; C]; R];
 type Depthwise = unsafe fn(Avx2, &DepthwiseLine<'_>, &DepthwiseScales, &mut [i8]);
 
 /// [`Bytes::depthwise_line`], by pairs of taps: weights have two of each channel.
@@ -316,7 +332,7 @@ fn depthwise_avx2(bytes: Avx2, line: &DepthwiseLine<'_>, scales: &DepthwiseScale
     let DepthwiseLine { taps, windows, weights, out_step, out_len } = *line;
     let weights = weights.as_flattened().as_chunks::<2>().0;
     for window in 0..windows {
-        let mut sums = [bytes.zero(); PARTS];
+        let mut sums = bytes.starts(scales);
         for (taps, weights) in taps.chunks(2).zip(weights) {
             // Behind an odd number of taps there is a weight of 0.
             let lanes = [taps[0].lanes(window), taps[taps.len() - 1].lanes(window)];
@@ -326,64 +342,8 @@ fn depthwise_avx2(bytes: Avx2, line: &DepthwiseLine<'_>, scales: &DepthwiseScale
     }
 }
 
-/// [`Bytes::requantise_rows`].
+/// [`Bytes::apart`].
 #[target_feature(enable = "avx2,fma")]
-fn requantise_avx2<const C: usize, const R: usize>(
-    bytes: Avx2,
-    sums: &[[[__m256i; 2]; C]; R],
-    scales: &TileScales<'_, C>,
-) -> [[[i8; CHANNELS]; C]; R] {
-    let mut results = [[[0; CHANNELS]; C]; R];
-    for (results, sums) in results.iter_mut().zip(sums) {
-        *results = bytes.requantise(sums, scales);
-    }
-    results
-}
-
-/// [`Bytes::scale_rows`].
-#[target_feature(enable = "avx2,fma")]
-fn scale_rows_avx2<const C: usize, const R: usize>(
-    bytes: Avx2,
-    sums: &[[[__m256i; 2]; C]; R],
-    scales: &FloatScales<'_, C>,
-    rows: &[RowScales; R],
-) -> [[[f32; CHANNELS]; C]; R] {
-    let mut results = [[[0.0; CHANNELS]; C]; R];
-    for ((results, sums), row) in results.iter_mut().zip(sums).zip(rows) {
-        for (tile, results) in results.iter_mut().enumerate() {
-            *results = bytes.scaled(sums[tile], scales, tile, row);
-        }
-    }
-    results
-}
-
-/// [`Bytes::accumulate`]. Weights of two inputs come at a time, so that the sums of six rows stay in registers.
-#[target_feature(enable = "avx2,fma")]
-fn accumulate_avx2<const C: usize, const R: usize>(
-    bytes: Avx2,
-    sums: &mut [[[__m256i; 2]; C]; R],
-    rows: [&[[i16; 4]]; R],
-    panel: &[[Group; C]],
-) {
-    let mut pairs: [&[[i16; 2]]; R] = [&[]; R];
-    for (pairs, row) in pairs.iter_mut().zip(rows) {
-        *pairs = &row.as_flattened().as_chunks().0[..2 * panel.len()];
-    }
-    for tile in 0..C {
-        let mut all = [sums[0][tile]; R];
-        for (all, sums) in all.iter_mut().zip(sums.iter()) {
-            *all = sums[tile];
-        }
-        for (index, groups) in panel.iter().enumerate() {
-            for pair in 0..2 {
-                let weights = bytes.pair(&groups[tile], pair);
-                for (all, pairs) in all.iter_mut().zip(pairs) {
-                    *all = bytes.add_pair(*all, weights, pairs[2 * index + pair]);
-                }
-            }
-        }
-        for (all, sums) in all.iter().zip(sums.iter_mut()) {
-            sums[tile] = *all;
-        }
-    }
+fn apart_avx2<W: Apart<Avx2>>(bytes: Avx2, with: W) {
+    with.run(bytes);
 }

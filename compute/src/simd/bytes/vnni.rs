@@ -8,9 +8,10 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 
 use super::{
-    Bytes, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes, add_products,
-    depthwise_windows,
+    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes,
+    depthwise_windows, store,
 };
+use crate::simd::apart::Apart;
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
 
@@ -43,14 +44,22 @@ impl Bytes for AvxVnni {
     const ROWS: usize = 6;
 
     #[inline(always)]
-    fn apart<W: WithBytes>(self, with: W) -> W::Output {
-        self.run(with)
+    fn apart<W: Apart<Self>>(self, with: W) {
+        let run: unsafe fn(Self, W) = apart_avx;
+        // SAFETY: the token exists.
+        unsafe { black_box(run)(self, with) }
     }
 
     #[inline(always)]
     fn zero(self) -> Self::Sums {
         // SAFETY: the token exists.
         unsafe { [_mm256_setzero_si256(); 2] }
+    }
+
+    #[inline(always)]
+    fn start(self, numbers: &[i32; CHANNELS]) -> Self::Sums {
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<[i32; CHANNELS], [__m256i; 2]>(*numbers) }
     }
 
     #[inline(always)]
@@ -78,18 +87,6 @@ impl Bytes for AvxVnni {
     }
 
     #[inline(always)]
-    fn accumulate<const C: usize, const R: usize>(
-        self,
-        sums: &mut [[Self::Sums; C]; R],
-        rows: [&[[i8; 4]]; R],
-        panel: &[[Group; C]],
-    ) {
-        let accumulate: Accumulate<Self, C, R> = accumulate_avx;
-        // SAFETY: the token exists.
-        unsafe { black_box(accumulate)(self, sums, rows, panel) }
-    }
-
-    #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         // SAFETY: vectors and numbers are the same bytes.
         unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(sums) }
@@ -108,14 +105,22 @@ impl Bytes for Avx512Vnni {
     const ROWS: usize = 12;
 
     #[inline(always)]
-    fn apart<W: WithBytes>(self, with: W) -> W::Output {
-        self.run(with)
+    fn apart<W: Apart<Self>>(self, with: W) {
+        let run: unsafe fn(Self, W) = apart_avx512;
+        // SAFETY: the token exists.
+        unsafe { black_box(run)(self, with) }
     }
 
     #[inline(always)]
     fn zero(self) -> Self::Sums {
         // SAFETY: the token exists.
         unsafe { _mm512_setzero_si512() }
+    }
+
+    #[inline(always)]
+    fn start(self, numbers: &[i32; CHANNELS]) -> Self::Sums {
+        // SAFETY: there are 16 numbers, and the token exists.
+        unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
     }
 
     #[inline(always)]
@@ -141,73 +146,39 @@ impl Bytes for Avx512Vnni {
     }
 
     #[inline(always)]
-    fn accumulate<const C: usize, const R: usize>(
-        self,
-        sums: &mut [[Self::Sums; C]; R],
-        rows: [&[[i8; 4]]; R],
-        panel: &[[Group; C]],
-    ) {
-        let accumulate: Accumulate<Self, C, R> = accumulate_avx512;
-        // SAFETY: the token exists.
-        unsafe { black_box(accumulate)(self, sums, rows, panel) }
-    }
-
-    #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         // SAFETY: vectors and numbers are the same bytes.
         unsafe { std::mem::transmute::<__m512i, [i32; CHANNELS]>(sums) }
     }
 
     #[inline(always)]
-    fn requantise_rows<const C: usize, const R: usize>(
+    fn scale<const C: usize>(
         self,
-        sums: &[[__m512i; C]; R],
-        scales: &TileScales<'_, C>,
-    ) -> [[[i8; CHANNELS]; C]; R] {
-        let requantise: Requantise<C, R> = requantise_avx512;
-        // SAFETY: the token exists.
-        unsafe { black_box(requantise)(self, sums, scales) }
-    }
-
-    #[inline(always)]
-    fn scale_rows<const C: usize, const R: usize>(
-        self,
-        sums: &[[__m512i; C]; R],
+        sums: &[__m512i; C],
         scales: &FloatScales<'_, C>,
-        rows: &[RowScales; R],
-    ) -> [[[f32; CHANNELS]; C]; R] {
-        let scale: ScaleRows<C, R> = scale_rows_avx512;
-        // SAFETY: the token exists.
-        unsafe { black_box(scale)(self, sums, scales, rows) }
-    }
-
-    #[inline(always)]
-    fn requantise<const C: usize>(self, sums: &[__m512i; C], scales: &TileScales<'_, C>) -> [[i8; CHANNELS]; C] {
-        let mut words = *sums;
-        for (tile, words) in words.iter_mut().enumerate() {
-            *words = self.rounded(*words, &scales.starts[tile], &scales.factors[tile], scales.limits);
-        }
-        let mut results = [[0; CHANNELS]; C];
-        let (fours, rest) = words.as_chunks::<4>();
-        let (of_fours, of_rest) = results.as_chunks_mut::<4>();
-        for (results, words) in of_fours.iter_mut().zip(fours) {
-            let packed = self.packed(*words, scales.zero);
-            // SAFETY: the token exists; vectors and numbers are the same bytes.
-            unsafe {
-                // Packing leaves four channels of each vector next to each other.
-                let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-                let packed = _mm512_permutexvar_epi32(order, packed);
-                *results = std::mem::transmute::<__m512i, [[i8; CHANNELS]; 4]>(packed);
-            }
-        }
-        for (results, words) in of_rest.iter_mut().zip(rest) {
-            // SAFETY: the token exists; vectors and numbers are the same bytes.
-            *results = unsafe {
-                let words = _mm512_add_epi32(*words, _mm512_set1_epi32(scales.zero));
-                std::mem::transmute::<__m128i, [i8; CHANNELS]>(_mm512_cvtepi32_epi8(words))
-            };
+        row: &RowScales,
+    ) -> [[f32; CHANNELS]; C] {
+        let mut results = [[0.0; CHANNELS]; C];
+        for (tile, results) in results.iter_mut().enumerate() {
+            *results = self.scaled(sums[tile], scales, tile, row);
         }
         results
+    }
+
+    #[inline(always)]
+    fn requantise<const C: usize>(self, sums: &[__m512i; C], scales: &TileScales<'_, C>, to: &mut [i8]) {
+        let TileScales { factors, limits, zero, .. } = *scales;
+        let mut words = *sums;
+        for (tile, words) in words.iter_mut().enumerate() {
+            *words = self.rounded(*words, &factors[tile], limits);
+        }
+        match words[..] {
+            [a] => self.put_one(self.narrowed(a, limits, zero), to),
+            [a, b] => self.put_two(self.narrowed(a, limits, zero), self.narrowed(b, limits, zero), to),
+            [a, b, c] => self.put_four(self.packed([a, b, c, c], limits, zero), to),
+            [a, b, c, d] => self.put_four(self.packed([a, b, c, d], limits, zero), to),
+            _ => unreachable!("{C} tiles, of which there are up to four"),
+        }
     }
 
     /// Bytes of four taps are interleaved into groups of four for each channel, which leaves channels in another order
@@ -220,11 +191,12 @@ impl Bytes for Avx512Vnni {
         weights: &[[Lanes<i8>; 4]],
         scales: &DepthwiseScales,
     ) -> Lanes<i8> {
-        let mut sums = [self.zero(); 4];
+        let mut sums = self.starts(scales);
         for (taps, weights) in taps.iter().zip(weights) {
             self.add_column(&mut sums, &self.column(*taps), weights);
         }
-        self.finished(sums, scales)
+        // SAFETY: vectors and numbers are the same bytes.
+        unsafe { std::mem::transmute::<__m512i, [i8; LANES]>(self.finished(sums, scales)) }
     }
 
     #[inline(always)]
@@ -240,81 +212,41 @@ impl Bytes for Avx512Vnni {
     }
 
     #[inline(always)]
-    fn depthwise_columns(
-        self,
-        columns: &[Self::Column<'_>],
-        weights: &[[Lanes<i8>; 4]],
-        scales: &DepthwiseScales,
-    ) -> Lanes<i8> {
-        let mut sums = [self.zero(); 4];
-        for (column, weights) in columns.iter().zip(weights) {
-            self.add_column(&mut sums, column, weights);
+    fn depthwise_columns(self, line: &ColumnLine<'_, [__m512i; 4]>, scales: &DepthwiseScales, out: &mut [i8]) {
+        // The weights of three columns stay in registers.
+        if let Ok(weights) = <&[[Lanes<i8>; 4]; 3]>::try_from(line.weights) {
+            let mut columns = [[self.zero(); 4]; 3];
+            for (column, weights) in columns.iter_mut().zip(weights) {
+                for (vector, weights) in column.iter_mut().zip(weights) {
+                    *vector = self.load(weights);
+                }
+            }
+            return self.windows(&columns, line, scales, out);
         }
-        self.finished(sums, scales)
+        for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
+            let mut sums = self.starts(scales);
+            for (column, weights) in columns.iter().zip(line.weights) {
+                self.add_column(&mut sums, column, weights);
+            }
+            self.put_four(self.finished(sums, scales), &mut out[..line.out_len]);
+        }
     }
 }
 
 // Inlined into a large function, these would not keep their numbers in registers; calls are through pointers that nothing is
 // known about, so that they are not inlined.
-type Accumulate<B, const C: usize, const R: usize> =
-    unsafe fn(B, &mut [[<B as Bytes>::Sums; C]; R], [&[[i8; 4]]; R], &[[Group; C]]);
-type Requantise<const C: usize, const R: usize> =
-    unsafe fn(Avx512Vnni, &[[__m512i; C]; R], &TileScales<'_, C>) -> [[[i8; CHANNELS]; C]; R];
-type ScaleRows<const C: usize, const R: usize> =
-    unsafe fn(Avx512Vnni, &[[__m512i; C]; R], &FloatScales<'_, C>, &[RowScales; R]) -> [[[f32; CHANNELS]; C]; R];
 type Depthwise = unsafe fn(Avx512Vnni, &DepthwiseLine<'_>, &DepthwiseScales, &mut [i8]);
 
-/// [`Bytes::accumulate`].
+/// [`Bytes::apart`].
 #[target_feature(enable = "avx2,fma,avxvnni")]
-fn accumulate_avx<const C: usize, const R: usize>(
-    bytes: AvxVnni,
-    sums: &mut [[[__m256i; 2]; C]; R],
-    rows: [&[[i8; 4]]; R],
-    panel: &[[Group; C]],
-) {
-    add_products(bytes, sums, rows, panel);
+fn apart_avx<W: Apart<AvxVnni>>(bytes: AvxVnni, with: W) {
+    with.run(bytes);
 }
 
-/// [`Bytes::accumulate`].
+/// [`Bytes::apart`].
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn accumulate_avx512<const C: usize, const R: usize>(
-    bytes: Avx512Vnni,
-    sums: &mut [[__m512i; C]; R],
-    rows: [&[[i8; 4]]; R],
-    panel: &[[Group; C]],
-) {
-    add_products(bytes, sums, rows, panel);
-}
-
-/// [`Bytes::requantise_rows`].
-#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn requantise_avx512<const C: usize, const R: usize>(
-    bytes: Avx512Vnni,
-    sums: &[[__m512i; C]; R],
-    scales: &TileScales<'_, C>,
-) -> [[[i8; CHANNELS]; C]; R] {
-    let mut results = [[[0; CHANNELS]; C]; R];
-    for (results, sums) in results.iter_mut().zip(sums) {
-        *results = bytes.requantise(sums, scales);
-    }
-    results
-}
-
-/// [`Bytes::scale_rows`].
-#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
-fn scale_rows_avx512<const C: usize, const R: usize>(
-    bytes: Avx512Vnni,
-    sums: &[[__m512i; C]; R],
-    scales: &FloatScales<'_, C>,
-    rows: &[RowScales; R],
-) -> [[[f32; CHANNELS]; C]; R] {
-    let mut results = [[[0.0; CHANNELS]; C]; R];
-    for ((results, sums), row) in results.iter_mut().zip(sums).zip(rows) {
-        for (tile, results) in results.iter_mut().enumerate() {
-            *results = bytes.scaled(sums[tile], scales, tile, row);
-        }
-    }
-    results
+fn apart_avx512<W: Apart<Avx512Vnni>>(bytes: Avx512Vnni, with: W) {
+    with.run(bytes);
 }
 
 /// [`Bytes::depthwise_line`].
@@ -352,6 +284,28 @@ impl Avx512Vnni {
         }
     }
 
+    /// Computes windows of three columns.
+    #[inline(always)]
+    fn windows(
+        self,
+        weights: &[[__m512i; 4]; 3],
+        line: &ColumnLine<'_, [__m512i; 4]>,
+        scales: &DepthwiseScales,
+        out: &mut [i8],
+    ) {
+        let windows = line.columns.windows(3).step_by(line.step);
+        for (columns, out) in windows.zip(out.chunks_mut(line.out_step)) {
+            let mut sums = self.starts(scales);
+            for (column, weights) in columns.iter().zip(weights) {
+                for part in 0..4 {
+                    // SAFETY: the token exists.
+                    sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], column[part], weights[part]) };
+                }
+            }
+            self.put_four(self.finished(sums, scales), &mut out[..line.out_len]);
+        }
+    }
+
     /// Adds the products of four interleaved taps.
     #[inline(always)]
     fn add_column(self, sums: &mut [__m512i; 4], column: &[__m512i; 4], weights: &[Lanes<i8>; 4]) {
@@ -361,21 +315,15 @@ impl Avx512Vnni {
         }
     }
 
-    /// Results of sums before the zero point is added. Rounding is to the nearest even number; limits come second, so that
-    /// there is always a number.
+    /// Results of sums before the zero point is added, up to the greatest: rounded to the nearest even number. What is too small,
+    /// or no number, is far below the least.
     #[inline(always)]
-    fn rounded(
-        self,
-        sums: __m512i,
-        starts: &[i32; CHANNELS],
-        factors: &[f32; CHANNELS],
-        [low, high]: [f32; 2],
-    ) -> __m512i {
-        // SAFETY: there are 16 of each, and the token exists.
+    fn rounded(self, sums: __m512i, factors: &[f32; CHANNELS], [_, high]: [f32; 2]) -> __m512i {
+        // SAFETY: there are 16 factors, and the token exists.
         unsafe {
-            let sums = _mm512_add_epi32(sums, _mm512_loadu_si512(starts.as_ptr().cast()));
             let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(factors.as_ptr()));
-            let limited = _mm512_min_ps(_mm512_max_ps(scaled, _mm512_set1_ps(low)), _mm512_set1_ps(high));
+            // The second is what is left if one is no number.
+            let limited = _mm512_min_ps(_mm512_set1_ps(high), scaled);
             _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited)
         }
     }
@@ -402,29 +350,105 @@ impl Avx512Vnni {
         }
     }
 
-    /// Numbers as bytes, with the zero point added: of each vector in turn, four and four next to each other. They are
-    /// within 16 bits, and with the zero point within eight.
+    /// Numbers of a tile as bytes, with the zero point added, from the least on.
     #[inline(always)]
-    fn packed(self, words: [__m512i; 4], zero: i32) -> __m512i {
+    fn narrowed(self, words: __m512i, [low, _]: [f32; 2], zero: i32) -> __m128i {
         // SAFETY: the token exists.
         unsafe {
-            let zero = _mm512_set1_epi16(zero as i16);
-            let low = _mm512_add_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
-            let high = _mm512_add_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
-            _mm512_packs_epi16(low, high)
+            let least = _mm256_set1_epi16(low as i16 + zero as i16);
+            let halves = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(words), _mm256_set1_epi16(zero as i16));
+            _mm256_cvtsepi16_epi8(_mm256_max_epi16(halves, least))
         }
+    }
+
+    /// Numbers as bytes, with the zero point added, from the least on: of each vector in turn, four and four next to each other.
+    #[inline(always)]
+    fn interleaved_bytes(self, words: [__m512i; 4], [low, _]: [f32; 2], zero: i32) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe {
+            let least = _mm512_set1_epi8((low as i32 + zero) as i8);
+            let zero = _mm512_set1_epi16(zero as i16);
+            let first = _mm512_adds_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
+            let last = _mm512_adds_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
+            _mm512_max_epi8(_mm512_packs_epi16(first, last), least)
+        }
+    }
+
+    /// Numbers of tiles as bytes, with the zero point added, from the least on.
+    #[inline(always)]
+    fn packed(self, words: [__m512i; 4], limits: [f32; 2], zero: i32) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe {
+            // Packing leaves four channels of each vector next to each other.
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_permutexvar_epi32(order, self.interleaved_bytes(words, limits, zero))
+        }
+    }
+
+    // Results are written from where they are: read again after they were written in other pieces, they are waited for.
+
+    /// Writes results of a tile, as many as there is room for.
+    #[inline(always)]
+    fn put_one(self, results: __m128i, to: &mut [i8]) {
+        match to.first_chunk_mut::<CHANNELS>() {
+            // SAFETY: there is room for 16 bytes, and the token exists.
+            Some(to) => unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), results) },
+            None => {
+                // SAFETY: vectors and numbers are the same bytes.
+                let results = unsafe { std::mem::transmute::<__m128i, [i8; CHANNELS]>(results) };
+                store(&results, to);
+            }
+        }
+    }
+
+    /// Writes results of two tiles, as many as there is room for.
+    #[inline(always)]
+    fn put_two(self, a: __m128i, b: __m128i, to: &mut [i8]) {
+        // SAFETY: the token exists.
+        let both = unsafe { _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b) };
+        match to.first_chunk_mut::<{ 2 * CHANNELS }>() {
+            // SAFETY: there is room for 32 bytes, and the token exists.
+            Some(to) => unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), both) },
+            None => {
+                // SAFETY: vectors and numbers are the same bytes.
+                let results = unsafe { std::mem::transmute::<__m256i, [i8; 2 * CHANNELS]>(both) };
+                store(&results, to);
+            }
+        }
+    }
+
+    /// Writes results of four tiles, as many as there is room for.
+    #[inline(always)]
+    fn put_four(self, results: __m512i, to: &mut [i8]) {
+        match to.first_chunk_mut::<{ 4 * CHANNELS }>() {
+            // SAFETY: there is room for 64 bytes, and the token exists.
+            Some(to) => unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), results) },
+            None => {
+                // SAFETY: vectors and numbers are the same bytes.
+                let results = unsafe { std::mem::transmute::<__m512i, [i8; 4 * CHANNELS]>(results) };
+                store(&results, to);
+            }
+        }
+    }
+
+    /// Sums that neighbouring channels begin with.
+    #[inline(always)]
+    fn starts(self, scales: &DepthwiseScales) -> [__m512i; 4] {
+        let mut sums = [self.zero(); 4];
+        for (sums, starts) in sums.iter_mut().zip(scales.starts.as_chunks().0) {
+            *sums = self.start(starts);
+        }
+        sums
     }
 
     /// Results of sums whose channels are in the order that [`Self::interleaved`] leaves, as those of the scales are.
     #[inline(always)]
-    fn finished(self, sums: [__m512i; 4], scales: &DepthwiseScales) -> Lanes<i8> {
-        let (starts, factors) = (scales.starts.as_chunks::<CHANNELS>().0, scales.factors.as_chunks::<CHANNELS>().0);
+    fn finished(self, sums: [__m512i; 4], scales: &DepthwiseScales) -> __m512i {
         let mut words = sums;
-        for (part, words) in words.iter_mut().enumerate() {
-            *words = self.rounded(*words, &starts[part], &factors[part], scales.limits);
+        for (words, factors) in words.iter_mut().zip(scales.factors.as_chunks().0) {
+            *words = self.rounded(*words, factors, scales.limits);
         }
-        // SAFETY: vectors and numbers are the same bytes.
-        unsafe { std::mem::transmute::<__m512i, [i8; LANES]>(self.packed(words, scales.zero)) }
+        self.interleaved_bytes(words, scales.limits, scales.zero)
     }
 }
 
