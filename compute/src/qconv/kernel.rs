@@ -270,7 +270,7 @@ impl<E: Epilogue> Piece<'_, E> {
     }
 }
 
-/// Where results of a block of pixels go, and what makes them of sums.
+/// The place of results of a block of pixels, and what makes them of sums.
 struct Results<'a, 'o, E: Epilogue, const C: usize> {
     epilogue: &'a E,
     tiles: E::Tiles<'a, C>,

@@ -81,7 +81,7 @@ pub(super) trait Epilogue: Sync {
     /// Returns the numbers that neighbouring tiles from number `first` on need.
     fn tiles<const C: usize>(&self, first: usize) -> Self::Tiles<'_, C>;
 
-    /// What the sums of neighbouring tiles begin with.
+    /// Numbers that the sums of neighbouring tiles begin with.
     fn start<B: Bytes, const C: usize>(bytes: B, tiles: &Self::Tiles<'_, C>) -> [B::Sums; C];
 
     /// Writes results of the sums of neighbouring tiles for a pixel of an image, as many as there is room for.
