@@ -238,11 +238,7 @@ fn row(group: &[usize], steps: &[Step], by: By, origins: &Origins, all: u64) -> 
     let members = || group.iter().map(|&at| &steps[at]);
     let mut work = Some(Work::default());
     for step in members() {
-        work = work.zip(step.work).map(|(sum, work)| Work {
-            bytes: sum.bytes.saturating_add(work.bytes),
-            multiply_adds: sum.multiply_adds.saturating_add(work.multiply_adds),
-            of_bytes: sum.of_bytes || work.of_bytes,
-        });
+        work = work.zip(step.work).map(|(sum, work)| sum.plus(work));
     }
     let time = Spread::of(summed(members()));
     let rate = |amount: u64| (time.median_ns > 0).then(|| amount as f64 * 1e9 / time.median_ns as f64);

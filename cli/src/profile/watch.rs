@@ -264,10 +264,7 @@ impl<'r> Watch<'r> {
             });
         }
         let step = &mut steps[seen.step as usize];
-        let work = Work::of(event.name, results);
-        let sum = step.work.get_or_insert_default();
-        sum.bytes = sum.bytes.saturating_add(work.bytes);
-        sum.multiply_adds = sum.multiply_adds.saturating_add(work.multiply_adds);
+        step.work = Some(step.work.unwrap_or_default().plus(Work::of(event.name, results)));
         step.calls += 1;
         step.sizes = results.tensors().first().map(|tensor| tensor.meta().sizes.to_vec());
     }

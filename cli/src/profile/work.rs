@@ -23,6 +23,15 @@ impl Work {
         let multiplied = written.map_or(0, |out| multiply_adds(name, results.read(), &out));
         Work { bytes: moved as u64, multiply_adds: multiplied as u64, of_bytes: own(name).is_some() }
     }
+
+    /// Returns the work of both.
+    pub fn plus(self, other: Work) -> Work {
+        Work {
+            bytes: self.bytes.saturating_add(other.bytes),
+            multiply_adds: self.multiply_adds.saturating_add(other.multiply_adds),
+            of_bytes: self.of_bytes || other.of_bytes,
+        }
+    }
 }
 
 /// The multiplications of convolutions and products of matrices. Those of attention depend on how much of its cache is used,
@@ -83,6 +92,13 @@ mod tests {
 
     fn shape(sizes: &[usize]) -> TensorShape<'_> {
         TensorShape { dtype: ScalarType::FLOAT, sizes, strides: &[], dim_order: &[] }
+    }
+
+    #[test]
+    fn work_on_bytes_stays_work_on_bytes() {
+        let one = Work { bytes: 3, multiply_adds: 5, of_bytes: true };
+        let two = Work { bytes: 6, multiply_adds: 10, of_bytes: true };
+        assert_eq!(Work::default().plus(one).plus(one), two);
     }
 
     #[test]
