@@ -6,7 +6,7 @@ use crate::padded::{PADDED, Padded, met};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats, write};
 use crate::simd::wide;
-use crate::spatial::Taps;
+use crate::spatial::{Images, Slide, Taps};
 use crate::threads::{Cost, Write, for_each_at, for_each_piece_at};
 
 /// Elements of a row summed at once.
@@ -178,18 +178,20 @@ impl Row<'_> {
 /// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel, and after the
 /// last tap there is a zero per channel; a channel has one output.
 pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: Option<&Epilogue>, out: &mut [f32]) {
+    let geometry = &along(geometry);
     let Geometry { input: images, out: to, .. } = geometry;
     let Operands { input, weight, bias } = *operands;
     let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
     let tiles = to.channels.0 >= VECTOR && geometry.weight.area() <= MOST_TAPS;
     let path = FloatPath::best();
-    let row = |n: usize, y: usize, out: &mut [f32]| {
+    let row = |n: usize, [y, x]: [usize; 2], out: &mut [f32]| {
         let data = &input[n * images.batch.1..];
         if tiles {
-            path.run(Tiles { geometry, data, weight, bias, y, clamp, out: &mut *out });
+            path.run(Tiles { geometry, data, weight, bias, first: [y, x], clamp, out: &mut *out });
         }
         wide(|| {
-            for (x, out) in out.chunks_exact_mut(to.channels.0).enumerate().take(if tiles { 0 } else { usize::MAX }) {
+            let pixels = out.chunks_exact_mut(to.channels.0).take(if tiles { 0 } else { usize::MAX });
+            for (x, out) in (x..).zip(pixels) {
                 pixel(geometry, data, weight, bias, [y, x], clamp, out);
             }
         });
@@ -197,12 +199,33 @@ pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
             epilogue.finish(out);
         }
     };
-    let (width, height) = (to.sizes[2] * to.channels.0, to.sizes[1]);
-    let cost = Cost::nanoseconds(TAP * (geometry.weight.area() * width) as f64);
+    let [_, height, width] = to.sizes;
+    // Parts are lines, or pieces of a line that is all of an image.
+    let each = if height == 1 { width.min(PIECE) } else { width };
+    let cost = Cost::nanoseconds(TAP * (geometry.weight.area() * each * to.channels.0) as f64);
     for n in 0..to.batch.0 {
-        let out = &mut out[n * to.batch.1..][..height * width];
-        for_each_at(cost, Write(out, width), |y, out| row(n, y, out));
+        let out = &mut out[n * to.batch.1..][..height * width * to.channels.0];
+        for_each_at(cost, Write(out, each * to.channels.0), |part, out| {
+            row(n, [part * each / width.max(1), part * each % width.max(1)], out);
+        });
     }
+}
+
+/// Pixels of a part of a line that is all of an image.
+const PIECE: usize = 32;
+
+/// Images of one column as images of one line, whose neighbouring pixels are summed together. Taps stay in order.
+fn along(geometry: &Geometry) -> Geometry {
+    let Slide { kernel, padding, .. } = geometry.slides[2];
+    if [geometry.input.sizes[2], geometry.out.sizes[2], kernel] != [1; 3] || padding != 0 {
+        return *geometry;
+    }
+    let turn = |images: Images| {
+        let ([depth, height, width], [far, down, right]) = (images.sizes, images.strides);
+        Images { sizes: [depth, width, height], strides: [far, right, down], ..images }
+    };
+    let Geometry { input, weight, out, slides: [deep, down, right], .. } = *geometry;
+    Geometry { input: turn(input), weight: turn(weight), out: turn(out), slides: [deep, right, down], ..*geometry }
 }
 
 /// Pixels of a row that are summed at once.
@@ -214,7 +237,8 @@ struct Tiles<'a, 'o> {
     data: &'a [f32],
     weight: &'a [f32],
     bias: Option<&'a [f32]>,
-    y: usize,
+    /// Line and column of the first pixel.
+    first: [usize; 2],
     clamp: Clamp,
     out: &'o mut [f32],
 }
@@ -228,14 +252,16 @@ impl WithFloats for Tiles<'_, '_> {
         let (channels, data) = (to.channels.0, self.data);
         let (weight, zeros) = self.weight.split_at(kernel.area() * channels);
         let mut window = Window::<PIXELS>::new(channels);
-        for x in (0..to.sizes[2]).step_by(PIXELS) {
-            let here = PIXELS.min(to.sizes[2] - x);
+        let [line, start] = self.first;
+        let end = start + self.out.len() / channels;
+        for x in (start..end).step_by(PIXELS) {
+            let here = PIXELS.min(end - x);
             let starts: [isize; PIXELS] = std::array::from_fn(|pixel| right.start(x + pixel.min(here - 1)));
             let reach = right.dilation * (right.kernel - 1);
             let inside = starts[0] >= 0 && starts[PIXELS - 1] as usize + reach < right.input && here == PIXELS;
             window.clear();
             for ky in 0..down.kernel {
-                let y = down.start(self.y) + (ky * down.dilation) as isize;
+                let y = down.start(line) + (ky * down.dilation) as isize;
                 // What is before the first is a great number, too.
                 let line = ((y as usize) < down.input).then(|| &data[y as usize * images.strides[1]..]);
                 if let Some(line) = line.filter(|_| inside) {
@@ -257,13 +283,13 @@ impl WithFloats for Tiles<'_, '_> {
             while first < channels {
                 let left = channels - first;
                 let width = if F::TILES > 1 && left >= 4 * VECTOR {
-                    self.block::<F, 4>(floats, &window, weight, [x, here, first])
+                    self.block::<F, 4>(floats, &window, weight, [x - start, here, first])
                 } else if F::TILES > 1 && left >= 2 * VECTOR {
-                    self.block::<F, 2>(floats, &window, weight, [x, here, first])
+                    self.block::<F, 2>(floats, &window, weight, [x - start, here, first])
                 } else {
                     // The last block begins early enough to be whole.
                     first = first.min(channels - VECTOR);
-                    self.block::<F, 1>(floats, &window, weight, [x, here, first])
+                    self.block::<F, 1>(floats, &window, weight, [x - start, here, first])
                 };
                 first += width;
             }

@@ -137,6 +137,39 @@ fn every_algorithm_agrees_with_the_definition() {
     assert_eq!(met.len(), 6, "{met:?}");
 }
 
+/// Channels-last images of one column, which are computed as lines.
+#[test]
+fn columns_agree_with_the_definition() {
+    let mut random = Random::new(63);
+    for (channels, kernel, stride) in [(40, 15, 1), (16, 9, 2), (7, 3, 1), (144, 5, 3)] {
+        let slide = Slide { input: 150, kernel, stride, padding: kernel / 2, dilation: 1 };
+        let places = slide.places(false).unwrap();
+        let geometry = Geometry {
+            input: Images::channels_last(2, channels, [1, 150, 1]),
+            weight: Images::channels_first(channels, 1, [1, kernel, 1]),
+            out: Images::channels_last(2, channels, [1, places, 1]),
+            slides: [Slide::POINT, slide, Slide::POINT],
+            groups: channels,
+            transposed: false,
+        };
+        assert_eq!(Algorithm::of(&geometry), Algorithm::DepthwiseNhwc);
+        let (input, weight) = (random.floats(elements(&geometry.input)), random.floats(elements(&geometry.weight)));
+        let bias = random.floats(channels);
+        let operands = Operands { input: &input, weight: &weight, bias: Some(&bias) };
+        let mut want = vec![0f32; elements(&geometry.out)];
+        direct::convolve(&geometry, &operands, &mut want);
+        let mut scratch = vec![f32::NAN; scratch_for(&geometry)];
+        for threads in [1, 3] {
+            let mut have = vec![f32::NAN; want.len()];
+            let mut convolution = Convolution::new(true, None);
+            let run = || convolution.run(&geometry, &operands, None, &mut scratch, &mut have);
+            Threads::new(threads).unwrap().run(run).unwrap();
+            let most = have.iter().zip(&want).map(|(have, want)| (have - want).abs()).fold(0.0, f32::max);
+            assert!(most < 1e-5, "{most}: {geometry:?} on {threads} threads");
+        }
+    }
+}
+
 #[test]
 fn weights_are_packed_with_factors_as_they_are_multiplied_before() {
     let mut random = Random::new(62);

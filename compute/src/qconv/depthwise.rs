@@ -18,8 +18,11 @@ use crate::threads::{Cost, for_each_piece_at};
 /// Columns of windows that are at hand at a time, each of which is one or two groups of taps.
 const COLUMNS: usize = 36;
 
-/// A multiplication and an addition.
+/// Nanoseconds of a multiplication and an addition.
 const MULTIPLICATION: f64 = 0.03;
+
+/// Pixels of a piece of a line that is all of an image.
+const PIECE: usize = 32;
 
 /// A convolution of statically quantised images with weights `[kh, kw, outputs]`; each channel has as many outputs.
 pub struct Depthwise {
@@ -126,26 +129,49 @@ impl Depthwise {
     pub fn run(&self, images: &[i8], [n, h, w, c]: [usize; 4], out: &mut [i8]) -> Result<(), Error> {
         expect("channels", c, self.inputs)?;
         expect("inputs", images.len(), n * h * w * c)?;
-        let [oh, ow] = self.windows.counts([h, w]);
-        let line = ow * self.outputs();
-        expect("results", out.len(), n * oh * line)?;
+        let (windows, sizes) = self.along([h, w]);
+        let counts = windows.counts(sizes);
+        expect("results", out.len(), n * counts[0] * counts[1] * self.outputs())?;
         if out.is_empty() {
             return Ok(());
         }
-        let cost = Cost::nanoseconds(MULTIPLICATION * self.windows.taps() as f64);
-        for_each_piece_at(cost, out, line, |start, out| {
-            self.path.run(Lines { depthwise: self, images, sizes: [h, w], counts: [oh, ow], first: start / line, out });
+        let cost = Cost::nanoseconds(MULTIPLICATION * windows.taps() as f64);
+        // Neighbouring windows have columns in common, so that lines are whole; a line that is all of an image is not.
+        let unit = if counts[0] == 1 && !self.packed.order().by_column() { counts[1].min(PIECE) } else { counts[1] };
+        for_each_piece_at(cost, out, unit * self.outputs(), |start, out| {
+            let first = start / self.outputs();
+            self.path.run(Lines { depthwise: self, windows: &windows, images, sizes, counts, first, out });
         });
         Ok(())
     }
+
+    /// Windows and sizes of images: an image of one column is seen as one of one line, which many windows see alike.
+    fn along(&self, [h, w]: [usize; 2]) -> (Windows, [usize; 2]) {
+        let Windows { kernel, stride, dilation, padding, groups } = self.windows;
+        // Weights are in the order of the taps, which stays; several pixels are never together.
+        let is_ordered = self.outputs() >= LANES && !self.packed.order().by_column();
+        if w != 1 || kernel[1] != 1 || padding[1] != [0; 2] || !is_ordered {
+            return (self.windows, [h, w]);
+        }
+        let turned = Windows {
+            kernel: [1, kernel[0]],
+            stride: [1, stride[0]],
+            dilation: [1, dilation[0]],
+            padding: [[0; 2], padding[0]],
+            groups,
+        };
+        (turned, [1, h])
+    }
 }
 
-/// Some lines of output pixels.
+/// Some output pixels: lines, or some of one.
 struct Lines<'a> {
     depthwise: &'a Depthwise,
+    windows: &'a Windows,
     images: &'a [i8],
     sizes: [usize; 2],
     counts: [usize; 2],
+    /// The first pixel.
     first: usize,
     out: &'a mut [i8],
 }
@@ -155,14 +181,19 @@ impl WithBytes for Lines<'_> {
 
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
-        let Depthwise { windows, inputs, .. } = self.depthwise;
-        let [oh, ow] = self.counts;
-        let padding = [self.depthwise.zeros[0] as i8; LANES];
-        let line = Line { depthwise: self.depthwise, images: self.images, width: self.sizes[1], padding: &padding };
+        let Lines { depthwise, windows, images, .. } = self;
+        let Depthwise { inputs, .. } = depthwise;
+        let ([oh, ow], outputs) = (self.counts, depthwise.outputs());
+        let padding = [depthwise.zeros[0] as i8; LANES];
+        let line = Line { depthwise, windows, images, width: self.sizes[1], padding: &padding };
         let mut columns = [bytes.column([&padding; 4]); 2 * COLUMNS];
         let mut starts = [None; 4 * GROUPS];
-        for (index, out) in self.out.chunks_exact_mut(ow * self.depthwise.outputs()).enumerate() {
-            let (image, y) = ((self.first + index) / oh, (self.first + index) % oh);
+        let (mut pixel, mut left) = (self.first, self.out);
+        while !left.is_empty() {
+            let (image, y, x) = (pixel / ow / oh, pixel / ow % oh, pixel % ow);
+            let pixels = (ow - x).min(left.len() / outputs);
+            let (out, rest) = left.split_at_mut(pixels * outputs);
+            (pixel, left) = (pixel + pixels, rest);
             // Where each tap would see the image if its window began with the line.
             for (tap, start) in starts.iter_mut().enumerate().take(windows.taps()) {
                 let (ky, kx) = (tap / windows.kernel[1], tap % windows.kernel[1]);
@@ -170,12 +201,12 @@ impl WithBytes for Lines<'_> {
                 let row = |y: usize| (image * self.sizes[0] + y) * self.sizes[1];
                 *start = place.map(|y| (row(y) + kx * windows.dilation[1]) * inputs);
             }
-            if self.depthwise.blocks.is_empty() {
-                line.plain([image, y], self.sizes[0], 0..ow, out);
-            } else if self.depthwise.packed.order().by_column() {
+            if depthwise.blocks.is_empty() {
+                line.plain([image, y], self.sizes[0], x..x + pixels, out);
+            } else if depthwise.packed.order().by_column() {
                 line.run_columns(bytes, &starts, &mut columns, out);
             } else {
-                line.run(bytes, &starts, [image, y], self.sizes[0], out);
+                line.run(bytes, &starts, [image, y], self.sizes[0], x, out);
             }
         }
     }
@@ -184,13 +215,14 @@ impl WithBytes for Lines<'_> {
 /// A line of output pixels of an image.
 struct Line<'a> {
     depthwise: &'a Depthwise,
+    windows: &'a Windows,
     images: &'a [i8],
     width: usize,
     padding: &'a Lanes<i8>,
 }
 
 impl Line<'_> {
-    /// Computes all pixels, several at a time where all their taps see the image.
+    /// Computes pixels from a place on, several at a time where all their taps see the image.
     #[inline(always)]
     fn run<B: Bytes>(
         &self,
@@ -198,21 +230,22 @@ impl Line<'_> {
         starts: &[Option<usize>; 4 * GROUPS],
         [image, y]: [usize; 2],
         height: usize,
+        from: usize,
         out: &mut [i8],
     ) {
-        let Depthwise { windows, inputs: channels, .. } = self.depthwise;
+        let Line { depthwise: Depthwise { inputs: channels, .. }, windows, .. } = self;
         let (stride, padding) = (windows.stride[1], windows.padding[1][0]);
         let reach = (windows.kernel[1] - 1) * windows.dilation[1];
-        let (count, together) = (out.len() / channels, self.depthwise.together());
+        let (count, together) = (from + out.len() / channels, self.depthwise.together());
         // From this window on not all taps see the line.
         let end = (self.width + padding).saturating_sub(reach).div_ceil(stride).min(count);
-        let mut x = 0;
+        let mut x = from;
         while x < count {
             // Whether all taps of the window see the line.
             let is_inside = |x: usize| x * stride >= padding && x < end;
             let begin = (x * stride * channels).wrapping_sub(padding * channels);
             if is_inside(x) {
-                let to = &mut out[x * channels..end * channels];
+                let to = &mut out[(x - from) * channels..(end - from) * channels];
                 let windows = self.inside(bytes, starts, begin, to);
                 x += windows * together;
                 if windows > 0 {
@@ -221,7 +254,7 @@ impl Line<'_> {
             }
             let pixels = if is_inside(x) && is_inside(x + together - 1) { together } else { 1 };
             let at = At { x, begin, is_inside: is_inside(x) };
-            let to = &mut out[x * channels..][..pixels * channels];
+            let to = &mut out[(x - from) * channels..][..pixels * channels];
             if !self.pixel(bytes, starts, at, to) {
                 self.plain([image, y], height, x..x + pixels, to);
             }
@@ -233,7 +266,7 @@ impl Line<'_> {
     /// images; `begin` is the place of the first tap in a line. Returns how many times several there were.
     #[inline(always)]
     fn inside<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], begin: usize, out: &mut [i8]) -> usize {
-        let Depthwise { windows, inputs: channels, blocks, packed, .. } = self.depthwise;
+        let Line { depthwise: Depthwise { inputs: channels, blocks, packed, .. }, windows, .. } = self;
         let taps = windows.taps();
         let out_step = self.depthwise.together() * channels;
         let step = windows.stride[1] * out_step;
@@ -258,7 +291,7 @@ impl Line<'_> {
     /// Computes pixels; returns whether they are far enough from the end of the images.
     #[inline(always)]
     fn pixel<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], at: At, out: &mut [i8]) -> bool {
-        let Depthwise { windows, blocks, packed, .. } = self.depthwise;
+        let Line { depthwise: Depthwise { blocks, packed, .. }, windows, .. } = self;
         let taps = windows.taps();
         let depth = packed.order().depth();
         for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(depth)) {
@@ -283,7 +316,7 @@ impl Line<'_> {
     /// Computes pixels one number after the other.
     #[inline(always)]
     fn plain(&self, [image, y]: [usize; 2], height: usize, pixels: std::ops::Range<usize>, out: &mut [i8]) {
-        let Depthwise { windows, packed, starts, factors, limits, zeros, inputs, .. } = self.depthwise;
+        let Line { depthwise: Depthwise { packed, starts, factors, limits, zeros, inputs, .. }, windows, .. } = self;
         let weights = packed.weights();
         let outputs = starts.len();
         let multiplier = outputs / (*inputs).max(1);
@@ -319,7 +352,7 @@ impl<'a> Line<'a> {
         columns: &mut [B::Column<'a>; 2 * COLUMNS],
         out: &mut [i8],
     ) {
-        match (self.depthwise.windows.kernel[1], self.depthwise.windows.stride[1]) {
+        match (self.windows.kernel[1], self.windows.stride[1]) {
             (3, 1) => self.columns::<B, 3, 1, 1>(bytes, starts, columns, out),
             (3, _) => self.columns::<B, 3, 1, 2>(bytes, starts, columns, out),
             (_, 1) => self.columns::<B, 5, 2, 1>(bytes, starts, columns, out),
@@ -363,8 +396,8 @@ impl<'a, B: Bytes, const W: usize, const D: usize, const S: usize> Apart<B> for 
     #[inline(always)]
     fn run(self, bytes: B) {
         let ColumnBlock { line, block, rows, weights, columns, out } = self;
-        let Depthwise { windows, inputs: channels, .. } = line.depthwise;
-        let left = windows.padding[1][0];
+        let channels = &line.depthwise.inputs;
+        let left = line.windows.padding[1][0];
         let padding = [bytes.column([line.padding; 4]); D];
         // Windows of as many columns as there are.
         let together = (COLUMNS - W) / S + 1;

@@ -255,11 +255,19 @@ fn depthwise_convolutions() {
     let many = windows([9, 9], [1, 1], [1, 1], [[4; 2]; 2]);
     let five = windows([5, 5], [1, 1], [2, 1], [[3; 2], [2; 2]]);
     let apart = windows([5, 5], [2, 2], [1, 1], [[1, 2]; 2]);
-    for kind in kinds().into_iter().chain([many, five, apart]) {
+    // Images of one column, and of one line, of which threads compute pieces.
+    let tall = windows([15, 1], [1, 1], [1, 1], [[7, 8], [0; 2]]);
+    let strided = windows([9, 1], [2, 1], [2, 1], [[3, 5], [0; 2]]);
+    let long = windows([1, 15], [1, 1], [1, 1], [[0; 2], [7, 8]]);
+    for kind in kinds().into_iter().chain([many, five, apart, tall, strided, long]) {
         for (channels, multiplier) in
             [(1, 1), (3, 1), (8, 1), (16, 1), (24, 1), (33, 1), (64, 1), (72, 1), (200, 1), (5, 3)]
         {
-            let [n, h, w] = [[1, 9, 8], [2, 5, 13], [1, 1, 1], [1, 30, 2], [1, 3, 40]][random.below(5)];
+            let [n, h, w] = match kind.kernel {
+                [down, 1] if down > 5 => [2, 150, 1],
+                [1, right] if right > 5 => [2, 1, 150],
+                _ => [[1, 9, 8], [2, 5, 13], [1, 1, 1], [1, 30, 2], [1, 3, 40], [2, 70, 1]][random.below(6)],
+            };
             let outputs = channels * multiplier;
             let windows = Windows { groups: channels, ..kind };
             let case = Case::new(&mut random, windows, [n, h, w, channels], outputs, true);
