@@ -1,9 +1,8 @@
 //! Allocations: a session that decodes makes none, and a second session of a model none for weights.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edgepack_executor::delegate::Backends;
 use edgepack_llm::model::{Model, Options};
@@ -13,26 +12,31 @@ use edgepack_loader::Program;
 
 struct Counting;
 
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-static LIVE: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    // Of this thread: what runs the tests allocates on another, whenever it likes. Models here compute on one thread.
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(allocations: usize, bytes: isize) {
+    ALLOCATIONS.set(ALLOCATIONS.get() + allocations);
+    LIVE.set(LIVE.get() + bytes);
+}
 
 // SAFETY: every call goes to the system allocator unchanged; besides that, only counters are updated.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
+        count(1, layout.size() as isize);
         // SAFETY: by the caller.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        count(0, -(layout.size() as isize));
         // SAFETY: by the caller.
         unsafe { System.dealloc(ptr, layout) }
     }
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        LIVE.fetch_add(size, Ordering::Relaxed);
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        count(1, size as isize - layout.size() as isize);
         // SAFETY: by the caller.
         unsafe { System.realloc(ptr, layout, size) }
     }
@@ -40,9 +44,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Counts are of the whole process: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
 
 fn programs(folder: PathBuf) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(&folder) else {
@@ -77,7 +78,6 @@ fn model(path: &PathBuf) -> Option<Model> {
 
 #[test]
 fn steady_decoding_allocates_nothing() {
-    let _alone = ALONE.lock().unwrap();
     let mut ran = 0;
     for path in own().iter().chain(&corpus()) {
         let Some(model) = model(path) else { continue };
@@ -92,9 +92,9 @@ fn steady_decoding_allocates_nothing() {
         };
         session.prefill(&[1, 2, 3]).unwrap();
         (0..4).for_each(|_| step(&mut session));
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = ALLOCATIONS.get();
         (0..6).for_each(|_| step(&mut session));
-        let made = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        let made = ALLOCATIONS.get() - before;
         assert_eq!(made, 0, "{}", path.display());
         ran += 1;
     }
@@ -103,15 +103,14 @@ fn steady_decoding_allocates_nothing() {
 
 #[test]
 fn a_second_session_holds_no_weights() {
-    let _alone = ALONE.lock().unwrap();
     for path in corpus() {
         let model = model(&path).unwrap();
         let session = || {
-            let before = LIVE.load(Ordering::Relaxed);
+            let before = LIVE.get();
             let mut session = model.session().unwrap();
             session.prefill(&[1, 2, 3, 4, 5]).unwrap();
             session.decode(6).unwrap();
-            (LIVE.load(Ordering::Relaxed) - before, session)
+            (usize::try_from(LIVE.get() - before).unwrap(), session)
         };
         // The first takes what opening the model loaded.
         let (_, first) = session();
