@@ -373,7 +373,8 @@ impl<'a> Line<'a> {
         for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(W * D)) {
             let mut rows = [None; W];
             for (row, seen) in rows.iter_mut().enumerate() {
-                *seen = starts[row * W].map(|start| &self.images[start + block.first..]);
+                // An image of no columns has windows nevertheless, and no place.
+                *seen = starts[row * W].and_then(|start| self.images.get(start + block.first..));
             }
             let columns = columns.as_chunks_mut::<D>().0;
             bytes.apart(ColumnBlock::<B, W, D, S> { line: self, block, rows, weights, columns, out: &mut *out });

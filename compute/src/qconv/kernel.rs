@@ -145,39 +145,26 @@ impl<E: Epilogue> Piece<'_, E> {
         Self: 'g,
     {
         let Shape { row, part, .. } = batch.shape;
-        if let (true, Some(seen)) = (room.is_empty(), self.patches.in_line(self.pixels.start + batch.first)) {
-            for (patch, pixel) in patches.iter_mut().zip(seen).take(batch.count) {
-                *patch = self.patches.of_group::<B>(pixel, group).unwrap_or(&[]);
-            }
-        } else if room.is_empty() {
-            for (patch, pixel) in patches.iter_mut().zip(&batch.pixels).take(batch.count) {
-                *patch = self.patches.seen::<B>(*pixel, group).unwrap_or(&[]);
-            }
-        } else {
-            self.gather(bytes, group, &batch.pixels[..batch.count], [0, part], row, &mut *room);
+        if !room.is_empty() {
+            let Piece { patches: images, epilogue, .. } = *self;
+            let (pixels, to) = (&batch.pixels[..batch.count], &mut *room);
+            bytes.apart(Gather::<B, E> { patches: images, epilogue, pixels, group, part: [0, part], row, to });
             let fours = part.div_ceil(4);
             for (patch, inputs) in patches.iter_mut().zip(room.chunks_exact(row)).take(batch.count) {
                 *patch = &inputs[..fours];
+            }
+        } else if let Some(seen) = self.patches.in_line(self.pixels.start + batch.first) {
+            for (patch, pixel) in patches.iter_mut().zip(seen).take(batch.count) {
+                *patch = self.patches.of_group::<B>(pixel, group).unwrap_or(&[]);
+            }
+        } else {
+            for (patch, pixel) in patches.iter_mut().zip(&batch.pixels).take(batch.count) {
+                *patch = self.patches.seen::<B>(*pixel, group).unwrap_or(&[]);
             }
         }
         // What is computed with the others of a block, and goes nowhere.
         let last = patches[batch.count - 1];
         patches[batch.count..].fill(last);
-    }
-
-    /// Gathers a part of the patches of some pixels.
-    #[inline(always)]
-    fn gather<B: Bytes>(
-        &self,
-        bytes: B,
-        group: usize,
-        pixels: &[Pixel],
-        part: [usize; 2],
-        row: usize,
-        to: &mut [[B::Input; 4]],
-    ) {
-        let Piece { patches, epilogue, .. } = *self;
-        bytes.apart(Gather::<B, E> { patches, epilogue, pixels, group, part, row, to });
     }
 
     /// Computes all tiles of a group of channels.

@@ -112,4 +112,10 @@ impl<'l> Values<'l> {
             _ => Err(refused("a value that has not one scale")),
         }
     }
+
+    /// Returns whether two values that have one scale each have the same, and the same zero point.
+    pub fn mean_the_same(&self, [a, b]: [usize; 2]) -> Result<bool, KernelError> {
+        let meaning = |index| self.per_tensor(index).map(|(scale, zero)| (scale.to_bits(), zero));
+        Ok(meaning(a)? == meaning(b)?)
+    }
 }

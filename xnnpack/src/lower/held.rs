@@ -8,12 +8,17 @@ use edgepack_format::xnnpack::{Datatype, Fields, NodeUnion, Payload};
 
 use super::values::Values;
 
-/// The clamps that are part of the node before them.
-pub(super) struct Held {
-    /// By node, the clamp that holds its result.
-    by: Vec<Option<u32>>,
-    /// By node, true if it is such a clamp.
-    parts: Vec<bool>,
+/// The clamps that are part of the node before them: a role for each node.
+pub(super) struct Held(Vec<Role>);
+
+/// A clamp is never held by another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Alone,
+    /// A clamp, by number, holds its result.
+    HeldBy(u32),
+    /// It is such a clamp.
+    Part,
 }
 
 impl Held {
@@ -31,7 +36,7 @@ impl Held {
                 reads[value] += 1;
             }
         }
-        let mut held = Held { by: filled(None, nodes.len())?, parts: filled(false, nodes.len())? };
+        let mut roles = filled(Role::Alone, nodes.len())?;
         for (index, node) in (0..).zip(nodes) {
             let Some(NodeUnion::Clamp(_)) = &node.xnode_union else { continue };
             let (Some(from), Some(to)) = (node.inputs().next(), node.outputs().next()) else { continue };
@@ -44,21 +49,23 @@ impl Held {
                 && !values.goes_outside(from.id)
                 && mean_the_same(values, [from.id, to.id])
             {
-                held.by[maker as usize] = Some(index);
-                held.parts[index as usize] = true;
+                (roles[maker as usize], roles[index as usize]) = (Role::HeldBy(index), Role::Part);
             }
         }
-        Ok(held)
+        Ok(Held(roles))
     }
 
     /// The clamp that holds the result of a node.
     pub fn by(&self, node: u32) -> Option<u32> {
-        self.by.get(node as usize).copied().flatten()
+        match self.0.get(node as usize) {
+            Some(Role::HeldBy(clamp)) => Some(*clamp),
+            _ => None,
+        }
     }
 
     /// Returns whether a node is part of the one before it.
     pub fn is_part(&self, node: u32) -> bool {
-        self.parts.get(node as usize).is_some_and(|part| *part)
+        self.0.get(node as usize) == Some(&Role::Part)
     }
 }
 
@@ -90,11 +97,7 @@ fn has_bounds(union: &NodeUnion<'_>) -> bool {
 
 /// Returns whether both values are bytes of one scale and zero point.
 fn mean_the_same(values: &Values<'_>, ids: [u32; 2]) -> bool {
-    let [a, b] = ids.map(|id| {
-        let index = values.index_of(id).ok()?;
-        let is_byte = values.datatype(id).ok()? == Datatype::QINT8;
-        let (scale, zero) = values.per_tensor(index).ok()?;
-        is_byte.then_some((scale.to_bits(), zero))
-    });
-    a.is_some() && a == b
+    let are_bytes = ids.iter().all(|id| values.datatype(*id).is_ok_and(|datatype| datatype == Datatype::QINT8));
+    let [Ok(a), Ok(b)] = ids.map(|id| values.index_of(id)) else { return false };
+    are_bytes && values.mean_the_same([a, b]).is_ok_and(|same| same)
 }

@@ -22,10 +22,9 @@ impl Lowering<'_> {
         if datatype.is_float() || datatype == Datatype::INT32 || inputs.is_empty() {
             return Ok(());
         }
-        let meaning = |index| self.values.per_tensor(index).map(|(scale, zero)| (scale.to_bits(), zero));
         let index = self.values.index_of(made.id)?;
         for input in inputs {
-            if meaning(input.index)? != meaning(index)? {
+            if !self.values.mean_the_same([input.index, index])? {
                 return Err(refused("its input and its result have different scales"));
             }
         }

@@ -293,8 +293,7 @@ impl Avx512Vnni {
         scales: &DepthwiseScales,
         out: &mut [i8],
     ) {
-        let windows = line.columns.windows(3).step_by(line.step);
-        for (columns, out) in windows.zip(out.chunks_mut(line.out_step)) {
+        for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
             let mut sums = self.starts(scales);
             for (column, weights) in columns.iter().zip(weights) {
                 for part in 0..4 {
