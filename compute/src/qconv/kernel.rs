@@ -269,14 +269,20 @@ struct Results<'a, 'o, E: Epilogue, const C: usize> {
 }
 
 impl<E: Epilogue, const C: usize> Results<'_, '_, E, C> {
-    /// Writes results of the sums of each pixel.
+    /// Writes results of the sums of each pixel. Rows are told apart by constants: of a row whose number is not known, all sums
+    /// would have to be in memory.
     #[inline(always)]
     fn write<B: Bytes>(self, bytes: B, sums: &[[B::Sums; C]]) {
         let Results { epilogue, tiles, columns, out, .. } = self;
-        for (index, (pixel, sums)) in self.pixels.iter().zip(sums).enumerate() {
-            let to = &mut out.row(self.row + index)[columns.clone()];
-            epilogue.finish(bytes, &tiles, pixel.image, sums, to);
+        macro_rules! rows {
+            ($($index:literal)*) => { $(
+                if let (Some(sums), Some(pixel)) = (sums.get($index), self.pixels.get($index)) {
+                    let to = &mut out.row(self.row + $index)[columns.clone()];
+                    epilogue.finish(bytes, &tiles, pixel.image, sums, to);
+                }
+            )* };
         }
+        rows!(0 1 2 3 4 5 6 7 8 9 10 11);
     }
 }
 
