@@ -2,12 +2,17 @@
 //!
 //! Invariant: a block has, for every tap and input channel of a group in turn, all of its output channels.
 
+use std::ops::Range;
+
 use super::geometry::Geometry;
 use crate::epilogue::Clamp;
 use crate::error::{Error, room};
 use crate::gemm::blocks::{Blocks, fill, fill_at};
+use crate::gemm::tiles::{load, store};
+use crate::simd::apart::each_row;
 use crate::simd::floats::{LANES, Line, Vectors};
 use crate::simd::wide;
+use crate::threads::Columns;
 use crate::zeroed::Zeroed;
 
 /// A weight as blocks of output channels, for every group: in a block all channels of a tap and an input channel together.
@@ -117,17 +122,53 @@ pub(super) struct Image<'a> {
     pub(super) clamp: Clamp,
 }
 
-/// Sums within bounds.
-#[inline(always)]
-pub(super) fn bound<F: Vectors, const TILES: usize>(
-    floats: F,
-    sums: [F::V; TILES],
-    [least, greatest]: [F::V; 2],
-) -> [F::V; TILES] {
-    // Not `map`, whose closure may stay a function without the instructions.
-    let mut bounded = sums;
-    for sums in &mut bounded {
-        *sums = floats.at_most(greatest, floats.at_least(least, *sums));
+/// A block of output channels, as vectors.
+pub(super) struct Channels<'a, F: Vectors, const TILES: usize> {
+    pub(super) weights: &'a [[Line; TILES]],
+    /// Numbers that sums begin with, and those that they are kept within.
+    start: [F::V; TILES],
+    bounds: [F::V; 2],
+    /// Columns of the output.
+    columns: Range<usize>,
+}
+
+impl<'a, F: Vectors, const TILES: usize> Channels<'a, F, TILES> {
+    /// The block of a group whose columns of the output begin at `offset`.
+    #[inline(always)]
+    pub(super) fn new(floats: F, image: &'a Image<'a>, [group, block]: [usize; 2], offset: usize) -> Self {
+        let Image { blocks, packed, bias, clamp, .. } = image;
+        let (weights, _) = blocks.block(&packed.lines()[group * blocks.lines()..], block).as_chunks::<TILES>();
+        let columns = blocks.columns(block);
+        let count = columns.len();
+        let bias = bias.get(group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);
+        let bounds = clamp.bounds().map(|bound| floats.splat(bound));
+        Channels { weights, start: load(floats, bias), bounds, columns: offset..offset + count }
     }
-    bounded
+
+    /// Numbers that the sums of so many pixels begin with.
+    #[inline(always)]
+    pub(super) fn start<const ROWS: usize>(&self) -> [[F::V; TILES]; ROWS] {
+        [self.start; ROWS]
+    }
+
+    /// Writes results of the first `count` pixels: rows of the output from `first` on, `step` apart.
+    #[inline(always)]
+    pub(super) fn write<const ROWS: usize>(
+        &self,
+        floats: F,
+        sums: &[[F::V; TILES]; ROWS],
+        [first, step, count]: [usize; 3],
+        out: &mut Columns<'_, f32>,
+    ) {
+        let [least, greatest] = self.bounds;
+        each_row!(row < ROWS => {
+            if row < count {
+                let mut bounded = sums[row];
+                for sums in &mut bounded {
+                    *sums = floats.at_most(greatest, floats.at_least(least, *sums));
+                }
+                store(floats, bounded, &mut out.row(first + row * step)[self.columns.clone()]);
+            }
+        });
+    }
 }

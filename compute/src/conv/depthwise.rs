@@ -3,6 +3,7 @@
 use super::geometry::{Geometry, Operands};
 use crate::epilogue::{Clamp, Epilogue};
 use crate::padded::{PADDED, Padded, met};
+use crate::simd::apart::each_row;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats, write};
 use crate::simd::wide;
@@ -316,13 +317,14 @@ impl Tiles<'_, '_> {
         let mut sums = [start; PIXELS];
         window.add_taps(floats, weight, first, &mut sums);
         let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
-        // By reference: an array that is moved is copied.
-        for (pixel, sums) in sums.iter().enumerate().take(here) {
-            let (out, _) = self.out[(x + pixel) * channels + first..][..width].as_chunks_mut::<VECTOR>();
-            for (sums, out) in sums.iter().zip(out) {
-                floats.store(floats.at_most(greatest, floats.at_least(least, *sums)), out);
+        each_row!(pixel < PIXELS => {
+            if pixel < here {
+                let (out, _) = self.out[(x + pixel) * channels + first..][..width].as_chunks_mut::<VECTOR>();
+                for (sums, out) in sums[pixel].iter().zip(out) {
+                    floats.store(floats.at_most(greatest, floats.at_least(least, *sums)), out);
+                }
             }
-        }
+        });
         width
     }
 }

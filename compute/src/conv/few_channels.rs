@@ -6,10 +6,10 @@
 
 use arrayvec::ArrayVec;
 
-use super::blocked::{Image, bound};
+use super::blocked::{Channels, Image};
 use super::geometry::Geometry;
-use crate::gemm::tiles::{load, store};
-use crate::simd::floats::{Floats, HALF, Vectors, WithFloats};
+use crate::simd::apart::Apart;
+use crate::simd::floats::{Floats, HALF, Vectors, WithFloats, add_products};
 use crate::spatial::Slide;
 use crate::threads::Columns;
 
@@ -121,27 +121,41 @@ impl Patches<'_, '_> {
         len: usize,
         [block, first, count]: [usize; 3],
     ) {
-        let Image { blocks, packed, bias, clamp, .. } = self.image;
-        let (weights, _) = blocks.block(packed.lines(), block).as_chunks::<TILES>();
-        let columns = blocks.columns(block);
-        let start = load(floats, bias.get(columns.clone()).unwrap_or(&[]));
-        let bounds = clamp.bounds().map(|bound| floats.splat(bound));
+        let channels = Channels::new(floats, self.image, [0, block], self.image.blocks.columns(block).start);
         for tile in (0..count).step_by(ROWS) {
-            let here = ROWS.min(count - tile);
-            let mut sums = [start; ROWS];
-            for ((numbers, step), weights) in tap_rows.iter().zip(weights.chunks_exact(len.max(1))) {
-                let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
-                for (row, place) in rows.iter_mut().enumerate() {
-                    *place = &numbers[(tile + row.min(here - 1)) * step..][..len];
-                }
-                floats.add_products(rows, weights, &mut sums);
-            }
-            // By reference: an array that is moved is copied.
-            for (pixel, sums) in sums.iter().enumerate().take(here) {
-                let row = &mut self.out.row(first + tile + pixel)[columns.clone()];
-                store(floats, bound(floats, *sums, bounds), row);
-            }
+            let (channels, count, out) = (&channels, ROWS.min(count - tile), &mut *self.out);
+            floats.apart(Tile::<F, ROWS, TILES> { channels, tap_rows, len, tile, to: first + tile, count, out });
         }
+    }
+}
+
+/// A block of output channels at up to `ROWS` pixels, from inputs to results in memory: a function of its own, so that sums
+/// stay in registers.
+struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
+    channels: &'a Channels<'a, F, TILES>,
+    /// What each row of taps meets, and numbers from one pixel to the next; `len` at each.
+    tap_rows: &'a [(&'a [f32], usize)],
+    len: usize,
+    /// The first pixel of those of `tap_rows`, its row of the output, and the number of pixels.
+    tile: usize,
+    to: usize,
+    count: usize,
+    out: &'a mut Columns<'o, f32>,
+}
+
+impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, ROWS, TILES> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Tile { channels, tap_rows, len, tile, to, count, out } = self;
+        let mut sums = channels.start::<ROWS>();
+        for ((numbers, step), weights) in tap_rows.iter().zip(channels.weights.chunks_exact(len.max(1))) {
+            let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
+            for (row, place) in rows.iter_mut().enumerate() {
+                *place = &numbers[(tile + row.min(count - 1)) * step..][..len];
+            }
+            add_products(floats, rows, weights, &mut sums);
+        }
+        channels.write(floats, &sums, [to, 1, count], out);
     }
 }
 

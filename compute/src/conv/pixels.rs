@@ -4,13 +4,13 @@
 //! Invariant: an output element is one sum over taps and the input channels of its group, in that order, started with the
 //! bias, whatever block, tile or thread it is in.
 
-use super::blocked::{BlockedWeight, Image, blocks_of, bound};
+use super::blocked::{BlockedWeight, Channels, Image, blocks_of};
 use super::few_channels::{self, Patches};
 use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
-use crate::gemm::tiles::{load, store};
+use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each, for_each_at};
 
@@ -146,15 +146,9 @@ impl Part<'_, '_> {
     /// Tiles of so many pixels and vectors.
     #[inline(always)]
     fn rows<F: Vectors, const ROWS: usize, const TILES: usize>(self, floats: F) {
-        let Image { blocks, packed, bias, geometry, clamp, .. } = self.image;
-        let (weights, _) =
-            blocks.block(&packed.lines()[self.group * blocks.lines()..], self.block).as_chunks::<TILES>();
-        let columns = blocks.columns(self.block);
-        let count = columns.len();
-        let bias = bias.get(self.group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);
-        let start = load(floats, bias);
-        let bounds = clamp.bounds().map(|bound| floats.splat(bound));
-        let group = self.group * geometry.group_channels()[0];
+        let (image, geometry) = (self.image, self.image.geometry);
+        let channels = Channels::new(floats, image, [self.group, self.block], self.offset);
+        let first = self.group * geometry.group_channels()[0];
         let [from, pixels] = self.pixels;
         // Pixels of a tile are at this distance, and a row begins with as many pixels that are not neighbours.
         let (rows, step) = match geometry.transposed {
@@ -166,23 +160,42 @@ impl Part<'_, '_> {
             let (start_pixel, count_here) = (row * row_len + phase, (row_len - phase).div_ceil(step));
             let mut done = 0;
             while done < count_here {
-                let (here, to) = (ROWS.min(count_here - done), start_pixel + done * step);
-                if here == 1 {
-                    let mut sums = [start];
-                    self.image.add::<F, 1, TILES>(floats, group, [from + to, 1], weights, &mut sums);
-                    store(floats, bound(floats, sums[0], bounds), &mut self.out.row(to)[self.offset..][..count]);
+                let (count, to) = (ROWS.min(count_here - done), start_pixel + done * step);
+                let (channels, out) = (&channels, &mut *self.out);
+                if count == 1 {
+                    floats.apart(Tile::<F, 1, TILES> { image, channels, first, from, to, step, count, out });
                 } else {
-                    let mut sums = [start; ROWS];
-                    self.image.add::<F, ROWS, TILES>(floats, group, [from + to, here], weights, &mut sums);
-                    // By reference: an array that is moved is copied.
-                    for (pixel, sums) in sums.iter().enumerate().take(here) {
-                        let row = &mut self.out.row(to + pixel * step)[self.offset..][..count];
-                        store(floats, bound(floats, *sums, bounds), row);
-                    }
+                    floats.apart(Tile::<F, ROWS, TILES> { image, channels, first, from, to, step, count, out });
                 }
-                done += here;
+                done += count;
             }
         }
+    }
+}
+
+/// A block of output channels at up to `ROWS` pixels, from inputs to results in memory: a function of its own, so that sums
+/// stay in registers.
+struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
+    image: &'a Image<'a>,
+    channels: &'a Channels<'a, F, TILES>,
+    /// First input channel of the group.
+    first: usize,
+    /// The pixel that is row 0 of the output.
+    from: usize,
+    /// Row of the first pixel, rows from one to the next, and number of pixels.
+    to: usize,
+    step: usize,
+    count: usize,
+    out: &'a mut Columns<'o, f32>,
+}
+
+impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, ROWS, TILES> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Tile { image, channels, first, from, to, step, count, out } = self;
+        let mut sums = channels.start::<ROWS>();
+        image.add(floats, first, [from + to, count], channels.weights, &mut sums);
+        channels.write(floats, &sums, [to, step, count], out);
     }
 }
 
@@ -206,7 +219,7 @@ impl Image<'_> {
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];
             }
-            return floats.add_products(rows, weights, sums);
+            return add_products(floats, rows, weights, sums);
         }
         if geometry.transposed {
             return self.add_transposed(floats, group, [first, count], weights, sums);
@@ -238,7 +251,7 @@ impl Image<'_> {
                     }
                 }
                 let weights = &weights[(ky * width + kx) * channels..][..len];
-                floats.add_products(rows, weights, sums);
+                add_products(floats, rows, weights, sums);
             }
         }
     }
@@ -277,7 +290,7 @@ impl Image<'_> {
                     }
                 }
                 let weights = &weights[(ky * right.kernel + kx) * channels..][..channels];
-                floats.add_products(rows, weights, sums);
+                add_products(floats, rows, weights, sums);
             }
         }
     }

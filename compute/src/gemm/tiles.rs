@@ -10,7 +10,8 @@ use arrayvec::ArrayVec;
 
 use super::blocks::{Blocks, Columns as Rhs, DEPTH, Panel};
 use super::{Bias, Mat, Terms};
-use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
+use crate::simd::apart::{Apart, each_row};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products};
 use crate::threads::Columns;
 
 /// Rows that meet a packed block once, in one tile: such blocks are read one after the other from begin to end, as memory is
@@ -167,27 +168,7 @@ impl Tile<'_, '_> {
             (0..ROWS).for_each(|at| gather(row(at), col_stride, len, &mut gathered));
             std::array::from_fn(|at| &gathered[at * len..][..len])
         };
-        let mut starts = [[floats.splat(0.0); TILES]; ROWS];
-        // Not closures, which may stay functions without the instructions.
-        for (at, start) in starts.iter_mut().enumerate().take(count) {
-            *start = self.start::<F, TILES>(floats, first + at);
-        }
-        if self.step.alpha == 1.0 {
-            floats.add_products(rows, weights, &mut starts);
-        } else {
-            let mut sums = [[floats.splat(0.0); TILES]; ROWS];
-            floats.add_products(rows, weights, &mut sums);
-            let alpha = floats.splat(self.step.alpha);
-            for (starts, sums) in starts.iter_mut().zip(&sums).take(count) {
-                for tile in 0..TILES {
-                    starts[tile] = floats.fma(alpha, sums[tile], starts[tile]);
-                }
-            }
-        }
-        // By reference: an array that is moved is copied.
-        for (at, sums) in starts.iter().enumerate().take(count) {
-            store::<F, TILES>(floats, *sums, &mut self.out.row(first + at)[self.places.clone()]);
-        }
+        floats.apart(Rows { tile: self, rows: &rows, weights, first, count });
         count
     }
 
@@ -207,6 +188,55 @@ impl Tile<'_, '_> {
             }
         }
         start
+    }
+
+    /// Writes the results of a row.
+    #[inline(always)]
+    fn write<F: Vectors, const TILES: usize>(&mut self, floats: F, row: usize, results: [F::V; TILES]) {
+        store::<F, TILES>(floats, results, &mut self.out.row(row)[self.places.clone()]);
+    }
+}
+
+/// Up to `ROWS` rows of a tile, from numbers to results in memory: a function of its own, so that sums stay in registers.
+struct Rows<'a, 't, 'o, const ROWS: usize, const TILES: usize> {
+    tile: &'a mut Tile<'t, 'o>,
+    rows: &'a [&'a [f32]; ROWS],
+    weights: &'a [[Line; TILES]],
+    /// The first row, and the number of rows.
+    first: usize,
+    count: usize,
+}
+
+impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_, '_, ROWS, TILES> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Rows { tile, rows, weights, first, count } = self;
+        let mut sums = [[floats.splat(0.0); TILES]; ROWS];
+        if tile.step.alpha == 1.0 {
+            each_row!(row < ROWS => {
+                if row < count {
+                    sums[row] = tile.start::<F, TILES>(floats, first + row);
+                }
+            });
+            add_products(floats, *rows, weights, &mut sums);
+            each_row!(row < ROWS => {
+                if row < count {
+                    tile.write::<F, TILES>(floats, first + row, sums[row]);
+                }
+            });
+            return;
+        }
+        add_products(floats, *rows, weights, &mut sums);
+        let alpha = floats.splat(tile.step.alpha);
+        each_row!(row < ROWS => {
+            if row < count {
+                let mut scaled = tile.start::<F, TILES>(floats, first + row);
+                for (scaled, sum) in scaled.iter_mut().zip(sums[row]) {
+                    *scaled = floats.fma(alpha, sum, *scaled);
+                }
+                tile.write::<F, TILES>(floats, first + row, scaled);
+            }
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::pack::Packed;
 use super::patches::{Patches, Pixel, SLACK};
 use super::requantise::Epilogue;
-use crate::simd::apart::Apart;
+use crate::simd::apart::{Apart, each_row};
 use crate::simd::bytes::{Bytes, WithBytes};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::threads::Columns;
@@ -269,20 +269,16 @@ struct Results<'a, 'o, E: Epilogue, const C: usize> {
 }
 
 impl<E: Epilogue, const C: usize> Results<'_, '_, E, C> {
-    /// Writes results of the sums of each pixel. Rows are told apart by constants: of a row whose number is not known, all sums
-    /// would have to be in memory.
+    /// Writes results of the sums of each pixel.
     #[inline(always)]
-    fn write<B: Bytes>(self, bytes: B, sums: &[[B::Sums; C]]) {
+    fn write<B: Bytes, const R: usize>(self, bytes: B, sums: &[[B::Sums; C]; R]) {
         let Results { epilogue, tiles, columns, out, .. } = self;
-        macro_rules! rows {
-            ($($index:literal)*) => { $(
-                if let (Some(sums), Some(pixel)) = (sums.get($index), self.pixels.get($index)) {
-                    let to = &mut out.row(self.row + $index)[columns.clone()];
-                    epilogue.finish(bytes, &tiles, pixel.image, sums, to);
-                }
-            )* };
-        }
-        rows!(0 1 2 3 4 5 6 7 8 9 10 11);
+        each_row!(row < R => {
+            if let Some(pixel) = self.pixels.get(row) {
+                let to = &mut out.row(self.row + row)[columns.clone()];
+                epilogue.finish(bytes, &tiles, pixel.image, &sums[row], to);
+            }
+        });
     }
 }
 

@@ -43,16 +43,6 @@ pub(crate) trait Vectors: Copy {
     fn apart<W: Apart<Self>>(self, with: W) {
         with.run(self);
     }
-    /// [`add_products`], as it is fastest in a large function.
-    #[inline(always)]
-    fn add_products<const ROWS: usize, const TILES: usize>(
-        self,
-        rows: [&[f32]; ROWS],
-        weights: &[[Line; TILES]],
-        sums: &mut [[Self::V; TILES]; ROWS],
-    ) {
-        self.apart(Products { rows, weights, sums });
-    }
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Line) {}
@@ -176,20 +166,6 @@ impl Floats for Plain {
             }
         }
         v[0]
-    }
-}
-
-/// [`add_products`].
-struct Products<'a, F: Vectors, const ROWS: usize, const TILES: usize> {
-    rows: [&'a [f32]; ROWS],
-    weights: &'a [[Line; TILES]],
-    sums: &'a mut [[F::V; TILES]; ROWS],
-}
-
-impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Products<'_, F, ROWS, TILES> {
-    #[inline(always)]
-    fn run(self, floats: F) {
-        add_products(floats, self.rows, self.weights, self.sums);
     }
 }
 

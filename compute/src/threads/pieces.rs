@@ -146,6 +146,7 @@ impl<'a, T> Columns<'a, T> {
     }
 
     /// The columns of a row.
+    #[inline(always)]
     pub fn row(&mut self, index: usize) -> &mut [T] {
         assert!(index < self.rows, "row {index} of {}", self.rows);
         // SAFETY: the row is one of the matrix, whose columns from `start` on, so many, are borrowed by this alone, and
