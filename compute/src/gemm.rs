@@ -8,7 +8,7 @@ pub(crate) mod blocks;
 mod fast;
 mod in_order;
 mod plain;
-mod single;
+pub(crate) mod single;
 pub(crate) mod tiles;
 
 use crate::error::{Error, ErrorKind};

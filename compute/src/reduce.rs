@@ -159,12 +159,7 @@ impl Reduction {
                 let cost = Cost::nanoseconds(ADDITION * rows.size as f64);
                 each(outer, |from, to, _| {
                     for_each_piece_at(cost, &mut out[to..to + lane.size], LANES, |start, out| {
-                        for (first, out) in (from + start..).step_by(LANES).zip(out.chunks_mut(LANES)) {
-                            let mut sums = [0.0; LANES];
-                            let sums = &mut sums[..out.len()];
-                            wide(|| add_rows(&input[first..], rows.size, rows.input, sums));
-                            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = result(*sum));
-                        }
+                        wide(|| sum_rows(&input[from + start..], [rows.size, rows.input], out, &result));
                     });
                 });
                 Ok(())
@@ -222,17 +217,46 @@ impl Reduction {
     }
 }
 
-/// Adds rows at a distance to sums.
+/// Lanes of a vector: of fewer results than that, each is summed by itself.
+const FEW: usize = 16;
+
+/// Writes what `result` makes of the sums of rows at a distance, for as many lanes as there are results.
 #[inline(always)]
-fn add_rows(input: &[f32], rows: usize, stride: usize, sums: &mut [f64]) {
-    let count = sums.len();
+fn sum_rows(input: &[f32], rows: [usize; 2], out: &mut [f32], result: impl Fn(f64) -> f32) {
+    let mut first = 0;
+    while first < out.len() {
+        first += match out.len() {
+            len if len - first >= LANES => some_lanes::<LANES>(&input[first..], rows, &mut out[first..], &result),
+            len if len >= FEW => {
+                // The last lanes begin early enough to be whole.
+                first = first.min(len - FEW);
+                some_lanes::<FEW>(&input[first..], rows, &mut out[first..], &result)
+            }
+            _ => some_lanes::<1>(&input[first..], rows, &mut out[first..], &result),
+        };
+    }
+}
+
+/// The results of the first `N` lanes, whose sums stay in registers; returns how many.
+#[inline(always)]
+fn some_lanes<const N: usize>(
+    input: &[f32],
+    [rows, stride]: [usize; 2],
+    out: &mut [f32],
+    result: impl Fn(f64) -> f32,
+) -> usize {
+    let mut sums = [0.0; N];
     for row in 0..rows {
-        let row = &input[row * stride..][..count];
-        match (<&mut [f64; LANES]>::try_from(&mut *sums), <&[f32; LANES]>::try_from(row)) {
-            (Ok(sums), Ok(row)) => sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x)),
-            _ => sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += f64::from(x)),
+        if let Some(row) = input[row * stride..].first_chunk::<N>() {
+            for lane in 0..N {
+                sums[lane] += f64::from(row[lane]);
+            }
         }
     }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out = result(sum);
+    }
+    N
 }
 
 /// Drops loops of one round, sorts by stride if asked, and merges dimensions that are stored densely.

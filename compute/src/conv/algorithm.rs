@@ -4,7 +4,7 @@ use super::geometry::Geometry;
 use crate::spatial::Images;
 
 /// Below this many multiplications the definition is faster than any preparation.
-const SMALL: usize = 1 << 12;
+const SMALL: usize = 1 << 9;
 
 /// The algorithm that computes a convolution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,5 +1,7 @@
 //! Depthwise convolution: a group per input channel, in plain loops that vectorise.
 
+use arrayvec::ArrayVec;
+
 use super::geometry::{Geometry, Operands};
 use crate::epilogue::{Clamp, Epilogue};
 use crate::padded::{PADDED, Padded, met};
@@ -183,7 +185,10 @@ pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     let Geometry { input: images, out: to, .. } = geometry;
     let Operands { input, weight, bias } = *operands;
     let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
-    let tiles = to.channels.0 >= VECTOR && geometry.weight.area() <= MOST_TAPS;
+    let [_, down, right] = &geometry.slides;
+    let columns = (PIXELS - 1) * right.stride + reach(right);
+    let fits = geometry.weight.area() <= MOST_TAPS && columns <= Window::most_columns(down.kernel);
+    let tiles = to.channels.0 >= VECTOR && fits;
     let path = FloatPath::best();
     let row = |n: usize, [y, x]: [usize; 2], out: &mut [f32]| {
         let data = &input[n * images.batch.1..];
@@ -249,73 +254,97 @@ impl WithFloats for Tiles<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
-        let Geometry { input: images, slides: [_, down, right], out: to, weight: kernel, .. } = *self.geometry;
-        let (channels, data) = (to.channels.0, self.data);
-        let (weight, zeros) = self.weight.split_at(kernel.area() * channels);
-        let mut window = Window::<PIXELS>::new(channels);
+        let Geometry { slides: [_, down, right], out: to, weight: kernel, .. } = *self.geometry;
+        let channels = to.channels.0;
+        let (weights, zeros) = self.weight.split_at(kernel.area() * channels);
+        let mut window = Window::new(channels);
+        let most = (Window::most_columns(down.kernel) - reach(&right)) / right.stride + 1;
         let [line, start] = self.first;
         let end = start + self.out.len() / channels;
-        for x in (start..end).step_by(PIXELS) {
-            let here = PIXELS.min(end - x);
-            let starts: [isize; PIXELS] = std::array::from_fn(|pixel| right.start(x + pixel.min(here - 1)));
-            let reach = right.dilation * (right.kernel - 1);
-            let inside = starts[0] >= 0 && starts[PIXELS - 1] as usize + reach < right.input && here == PIXELS;
-            window.clear();
-            for ky in 0..down.kernel {
-                let y = down.start(line) + (ky * down.dilation) as isize;
-                // What is before the first is a great number, too.
-                let line = ((y as usize) < down.input).then(|| &data[y as usize * images.strides[1]..]);
-                if let Some(line) = line.filter(|_| inside) {
-                    for kx in 0..right.kernel {
-                        let first = (starts[0] as usize + kx * right.dilation) * images.strides[2];
-                        window.push_line(line, first, right.stride * images.strides[2]);
-                    }
-                    continue;
+        for from in (start..end).step_by(most / PIXELS * PIXELS) {
+            let count = (most / PIXELS * PIXELS).min(end - from);
+            let columns = (count.next_multiple_of(PIXELS) - 1) * right.stride + reach(&right);
+            self.meet(&mut window, line, right.start(from), columns, zeros);
+            let taps: ArrayVec<usize, MOST_TAPS> = (0..down.kernel)
+                .flat_map(|ky| (0..right.kernel).map(move |kx| ky * columns + kx * right.dilation))
+                .collect();
+            for x in (0..count).step_by(PIXELS) {
+                let (here, at) = (PIXELS.min(count - x), from - start + x);
+                let met = Met { window: &window, taps: &taps, weights, from: [x * right.stride, right.stride] };
+                let mut first = 0;
+                while first < channels {
+                    let left = channels - first;
+                    first += if F::TILES > 1 && left >= 4 * VECTOR {
+                        self.block::<F, 4>(floats, &met, [at, here, first])
+                    } else if F::TILES > 1 && left >= 2 * VECTOR {
+                        self.block::<F, 2>(floats, &met, [at, here, first])
+                    } else {
+                        // The last block begins early enough to be whole.
+                        first = first.min(channels - VECTOR);
+                        self.block::<F, 1>(floats, &met, [at, here, first])
+                    };
                 }
-                for kx in 0..right.kernel {
-                    let offset = (kx * right.dilation) as isize;
-                    window.push(starts.map(|start| match (line, start.wrapping_add(offset) as usize) {
-                        (Some(line), x) if x < right.input => &line[x * images.strides[2]..],
-                        _ => zeros,
-                    }));
-                }
-            }
-            let mut first = 0;
-            while first < channels {
-                let left = channels - first;
-                let width = if F::TILES > 1 && left >= 4 * VECTOR {
-                    self.block::<F, 4>(floats, &window, weight, [x - start, here, first])
-                } else if F::TILES > 1 && left >= 2 * VECTOR {
-                    self.block::<F, 2>(floats, &window, weight, [x - start, here, first])
-                } else {
-                    // The last block begins early enough to be whole.
-                    first = first.min(channels - VECTOR);
-                    self.block::<F, 1>(floats, &window, weight, [x - start, here, first])
-                };
-                first += width;
             }
         }
     }
 }
 
-impl Tiles<'_, '_> {
-    /// Computes some vectors of channels of the pixels of a window; returns how many channels.
+/// Columns that the taps of a window reach over.
+fn reach(slide: &Slide) -> usize {
+    slide.dilation * (slide.kernel - 1) + 1
+}
+
+/// What the taps of some neighbouring pixels meet.
+struct Met<'m, 'a> {
+    window: &'m Window<'a>,
+    /// Of each tap: where it is behind the first.
+    taps: &'m [usize],
+    weights: &'m [f32],
+    /// Place of the first tap of the first pixel, and places from one pixel to the next.
+    from: [usize; 2],
+}
+
+impl<'a> Tiles<'a, '_> {
+    /// Finds what windows on a line of the output meet in so many columns of the input, the first of which may be before it.
+    fn meet(&self, window: &mut Window<'a>, line: usize, first: isize, columns: usize, zeros: &'a [f32]) {
+        let Geometry { input: images, slides: [_, down, right], .. } = self.geometry;
+        let before = first.min(0).unsigned_abs().min(columns);
+        let x = first.max(0) as usize;
+        let inside = (columns - before).min(right.input.saturating_sub(x));
+        window.clear();
+        for ky in 0..down.kernel {
+            let y = down.start(line) + (ky * down.dilation) as isize;
+            // What is before the first is a great number, too.
+            if (y as usize) < down.input && inside > 0 {
+                window.push_same(zeros, before);
+                let line = &self.data[y as usize * images.strides[1] + x * images.strides[2]..];
+                window.push_line(line, images.strides[2], inside);
+                window.push_same(zeros, columns - before - inside);
+            } else {
+                window.push_same(zeros, columns);
+            }
+        }
+    }
+
+    /// Computes some vectors of channels from `first` on of neighbouring pixels, `here` of them from number `x` on; returns how
+    /// many channels.
     #[inline(always)]
     fn block<F: Floats, const TILES: usize>(
         &mut self,
         floats: F,
-        window: &Window<'_, PIXELS>,
-        weight: &[f32],
+        met: &Met<'_, '_>,
         [x, here, first]: [usize; 3],
     ) -> usize {
         let (channels, width) = (self.geometry.out.channels.0, TILES * VECTOR);
         let mut start = [floats.splat(0.0); TILES];
         if let Some(bias) = self.bias {
             let (bias, _) = bias[first..first + width].as_chunks::<VECTOR>();
-            start = std::array::from_fn(|tile| floats.load(&bias[tile]));
+            for (start, bias) in start.iter_mut().zip(bias) {
+                *start = floats.load(bias);
+            }
         }
         let mut sums = [start; PIXELS];
-        window.add_taps(floats, weight, first, &mut sums);
+        met.window.add_taps(floats, (met.taps, met.weights), met.from, first, &mut sums);
         let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
         each_row!(pixel < PIXELS => {
             if pixel < here {

@@ -8,6 +8,7 @@ use super::blocked::{BlockedWeight, Channels, Image, blocks_of};
 use super::few_channels::{self, Patches};
 use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
+use crate::gemm::single::LOADED;
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products};
@@ -19,6 +20,12 @@ const MULTIPLICATION: Cost = Cost::nanoseconds(0.014);
 
 /// Parts that a thread gets, so that all end at about the same time.
 const PARTS: usize = 16;
+
+/// Parts of a thread below which all parts have to be of one size.
+const FEW: usize = 2;
+
+/// Share of the time of all threads that is used where blocks of channels are shared among them, at least.
+const EVEN: f64 = 0.9;
 
 /// Bytes that stay in a second level of cache next to others.
 const CACHE: usize = 1 << 18;
@@ -35,16 +42,19 @@ pub(super) fn convolve(
     let Geometry { input: images, out: to, .. } = geometry;
     let (area, channels, blocks) = (to.area(), to.channels.0, blocks_of(geometry));
     let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
-    let parallel = MULTIPLICATION.pays(geometry.work() / to.batch.0.max(1));
+    let work = geometry.work() / to.batch.0.max(1);
+    let weights = geometry.weight.area() * geometry.group_channels()[0] * channels;
+    // Of few pixels the weight is all that takes time.
+    let parallel = MULTIPLICATION.pays(work) || LOADED.pays(weights);
     let threads = if parallel { threads::current() } else { 1 };
     let per_pixel = (images.channels.0 + channels) * size_of::<f32>();
-    let cost =
-        Cost::nanoseconds(MULTIPLICATION.as_nanoseconds() * (geometry.work() / (to.batch.0 * area).max(1)) as f64);
+    let cost = Cost::nanoseconds(MULTIPLICATION.as_nanoseconds() * (work / area.max(1)) as f64);
     // Parts whose pixels stay in the cache while all blocks are computed, and enough of them for threads to end together.
     let even = if parallel { area.div_ceil(PARTS * threads).max(cost.units()) } else { area };
-    // Whole tiles, of any kind of block.
+    // Whole tiles, of any kind of block; of few pixels a part for each thread.
     let unit = if blocks.width() == 2 * LANES { 60 } else { 24 };
     let pixels = (CACHE / per_pixel.max(1)).min(even).max(1).next_multiple_of(unit);
+    let pixels = if area < FEW * threads * unit { pixels.min(area.div_ceil(threads)) } else { pixels };
     // Whatever is transposed is computed by rows.
     let pixels = if geometry.transposed { pixels.next_multiple_of(to.sizes[2].max(1)) } else { pixels };
     let width = blocks.width();
@@ -53,7 +63,9 @@ pub(super) fn convolve(
     let image = images.area() * images.channels.0 * size_of::<f32>();
     let reads_weight = blocks.bytes() <= CACHE.max(image) && area.div_ceil(pixels) >= threads;
     let copies = few_channels::pays(geometry);
-    let by_channels = !copies && parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads;
+    let ends_together = blocks.balance(threads) >= EVEN || area < threads * LANES;
+    let by_channels =
+        !copies && parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads && ends_together;
     let is_pointwise = geometry.is_pointwise();
     for n in 0..to.batch.0 {
         let image = Image { geometry, is_pointwise, data: &input[n * images.batch.1..], bias, packed, blocks, clamp };

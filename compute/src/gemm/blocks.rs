@@ -58,6 +58,13 @@ impl Blocks {
         self.vectors.div_ceil(self.tiles)
     }
 
+    /// Share of the time of so many threads that is used if each computes whole blocks in turn.
+    pub(crate) fn balance(&self, threads: usize) -> f64 {
+        let rounds = self.count().div_ceil(threads);
+        let last = if self.count() == (rounds - 1) * threads + 1 { self.tiles(self.count() - 1) } else { self.tiles };
+        self.vectors as f64 / (((rounds - 1) * self.tiles + last) * threads) as f64
+    }
+
     /// Columns of a block; the last one may have fewer.
     pub(crate) fn width(&self) -> usize {
         self.tiles * LANES

@@ -205,85 +205,98 @@ pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
 
 /// The most taps of a window that [`Window`] takes.
 pub(crate) const MOST_TAPS: usize = 64;
+/// The most places of the input that a [`Window`] knows.
+const MOST_PLACES: usize = 1024;
 
-/// Inputs that each tap of a window meets at some neighbouring pixels: rows of one number per channel.
+/// Places of the input that windows over neighbouring pixels of a line meet: some lines of the input, of as many columns each.
+/// At a place is one number per channel.
 ///
-/// Invariant: each of the first `taps` rows of pointers points to `channels` floats that are borrowed for `'a`.
-pub(crate) struct Window<'a, const PIXELS: usize> {
-    rows: [[*const f32; PIXELS]; MOST_TAPS],
-    taps: usize,
+/// Invariant: each of the places that were added points to `channels` floats that are borrowed for `'a`.
+pub(crate) struct Window<'a> {
+    places: arrayvec::ArrayVec<*const f32, MOST_PLACES>,
     channels: usize,
     data: std::marker::PhantomData<&'a [f32]>,
 }
 
-impl<'a, const PIXELS: usize> Window<'a, PIXELS> {
-    /// Without taps, of pixels with so many channels.
+impl<'a> Window<'a> {
+    /// Without places, of pixels with so many channels.
     pub(crate) fn new(channels: usize) -> Self {
-        Window { rows: [[std::ptr::null(); PIXELS]; MOST_TAPS], taps: 0, channels, data: std::marker::PhantomData }
+        Window { places: arrayvec::ArrayVec::new(), channels, data: std::marker::PhantomData }
     }
 
-    /// Takes all taps away.
+    /// The most columns of so many lines.
+    pub(crate) fn most_columns(lines: usize) -> usize {
+        MOST_PLACES / lines.max(1)
+    }
+
+    /// Takes all places away.
     pub(crate) fn clear(&mut self) {
-        self.taps = 0;
+        self.places.clear();
     }
 
-    /// Adds a tap.
+    /// Adds `count` columns that meet the same numbers.
     ///
     /// # Panics
     ///
-    /// If there are [`MOST_TAPS`], or a row has fewer numbers than there are channels.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, rows: [&'a [f32]; PIXELS]) {
-        rows.iter().for_each(|row| assert!(row.len() >= self.channels, "a pixel without all channels"));
-        self.rows[self.taps] = rows.map(<[f32]>::as_ptr);
-        self.taps = self.taps.wrapping_add(1);
+    /// If there are too many places, or fewer numbers than channels.
+    pub(crate) fn push_same(&mut self, numbers: &'a [f32], count: usize) {
+        assert!(numbers.len() >= self.channels, "a pixel without all channels");
+        self.places.extend(std::iter::repeat_n(numbers.as_ptr(), count));
     }
 
-    /// Adds a tap that meets pixels of a line at equal distances: at `first`, and each `step` numbers on.
+    /// Adds `count` columns of a line, each `step` numbers behind the one before it.
     ///
     /// # Panics
     ///
-    /// If there are [`MOST_TAPS`], or a pixel has fewer numbers than there are channels.
-    #[inline(always)]
-    pub(crate) fn push_line(&mut self, line: &'a [f32], first: usize, step: usize) {
-        let last = step.saturating_mul(PIXELS - 1).saturating_add(first);
-        assert!(last.saturating_add(self.channels) <= line.len(), "a pixel without all channels");
-        let mut start = line.as_ptr().wrapping_add(first);
-        for row in &mut self.rows[self.taps] {
-            *row = start;
-            start = start.wrapping_add(step);
-        }
-        self.taps = self.taps.wrapping_add(1);
+    /// If there are too many places, or the line ends before all channels of the last.
+    pub(crate) fn push_line(&mut self, line: &'a [f32], step: usize, count: usize) {
+        let Some(last) = count.checked_sub(1) else { return };
+        let end = step.saturating_mul(last).saturating_add(self.channels);
+        assert!(end <= line.len(), "a pixel without all channels");
+        let start = line.as_ptr();
+        self.places.extend((0..count).map(|column| start.wrapping_add(column * step)));
     }
 
-    /// Adds what each tap meets times its weight to the sums of the pixels, for some vectors of channels from `first` on.
-    /// A tap has as many weights as there are channels.
+    /// Adds what taps meet times their weights to the sums of neighbouring pixels, for some vectors of channels from `first`
+    /// on. A tap meets the place that is `taps` of it behind `from`, and that of the next pixel `step` further; it has as
+    /// many weights as there are channels.
     ///
     /// # Panics
     ///
-    /// If there are fewer channels or weights.
+    /// If there are fewer channels, weights or places.
     #[inline(always)]
-    pub(crate) fn add_taps<F: Floats, const TILES: usize>(
+    pub(crate) fn add_taps<F: Floats, const TILES: usize, const PIXELS: usize>(
         &self,
         floats: F,
-        weights: &[f32],
+        (taps, weights): (&[usize], &[f32]),
+        [from, step]: [usize; 2],
         first: usize,
         sums: &mut [[F::V; TILES]; PIXELS],
     ) {
         let end = first.saturating_add(TILES * LANES);
         assert!(end <= self.channels, "channels beyond the last");
-        assert!(weights.len() / self.channels >= self.taps, "a tap without weights");
+        assert!(taps.len().saturating_mul(self.channels) <= weights.len(), "a tap without weights");
+        let last = step.saturating_mul(PIXELS - 1).saturating_add(from);
+        let room = self.places.len().checked_sub(last).expect("places beyond the last");
+        let mut pixels = [self.places.as_ptr().wrapping_add(from); PIXELS];
+        for (pixel, places) in pixels.iter_mut().enumerate() {
+            *places = places.wrapping_add(step.wrapping_mul(pixel));
+        }
         let (mut all, mut weight) = (*sums, weights.as_ptr());
-        for rows in &self.rows[..self.taps] {
-            let factors: [F::V; TILES] = std::array::from_fn(|tile| {
+        for &tap in taps {
+            assert!(tap < room, "places beyond the last");
+            let mut factors = [floats.splat(0.0); TILES];
+            for (tile, factor) in factors.iter_mut().enumerate() {
                 // SAFETY: `weight` is that of channel 0 of this tap, whose weights are in the slice, and `first` with the
                 // vectors behind it is within the channels; an array is aligned as its elements.
-                floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() })
-            });
+                *factor = floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() });
+            }
             for pixel in 0..PIXELS {
+                // SAFETY: the place of the last pixel is one of those that there are.
+                let place = unsafe { *pixels[pixel].add(tap) };
                 for tile in 0..TILES {
-                    // SAFETY: each row has `channels` floats, and `first` with the vectors behind it is within them.
-                    let values = unsafe { &*rows[pixel].add(first + tile * LANES).cast::<[f32; LANES]>() };
+                    // SAFETY: each place has `channels` floats, and `first` with the vectors behind it is within them.
+                    let values = unsafe { &*place.add(first + tile * LANES).cast::<[f32; LANES]>() };
                     all[pixel][tile] = floats.fma(floats.load(values), factors[tile], all[pixel][tile]);
                 }
             }

@@ -20,6 +20,7 @@ mod payload_run;
 mod program;
 mod rows;
 mod schema;
+mod session;
 mod structs;
 
 use edgepack_format::limits::Limits;
@@ -426,6 +427,16 @@ pub const BODIES: &[Body] = &[
         root: no_root,
         edit: language::edit_json,
         dictionary: &[CHAT_TEMPLATE],
+    },
+    Body {
+        name: "saved_session",
+        promise: "a saved session is refused, or becomes one that goes on and is saved as it was",
+        run: session::saved_session,
+        extensions: &[],
+        seeds: session::sessions,
+        root: no_root,
+        edit: no_edit,
+        dictionary: &[],
     },
 ];
 

@@ -1,0 +1,2 @@
+#![no_main]
+edgepack_fuzz::target!(saved_session);
