@@ -102,6 +102,9 @@ pub(crate) trait Dot: Copy {
     }
     /// Float of each channel of a tile, in order.
     fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS];
+    /// Asks for a line to be brought to the second level of cache, if the machine wants to know. The line may be anywhere.
+    #[inline(always)]
+    fn prefetch(self, _line: *const Group) {}
 }
 
 /// Blocks of the inputs of rows, and of the weights of tiles.
@@ -133,6 +136,19 @@ impl<'a, const R: usize, const C: usize> ScaledBlocks<'a, R, C> {
             *start = sums[block].wrapping_mul(-self.offset);
         }
         starts
+    }
+
+    /// Asks for this block of the tiles that are computed next. Tiles lie one behind the other, and each is too short for the
+    /// machine to foresee more than its end: a single row would wait for all of them.
+    #[inline(always)]
+    pub(super) fn prefetch<D: Dot>(&self, dot: D, block: usize) {
+        for (tile, scales) in self.tiles.iter().zip(self.scales) {
+            let next = tile.as_ptr().wrapping_add(C * tile.len() + block * self.groups);
+            for group in 0..self.groups {
+                dot.prefetch(next.wrapping_add(group));
+            }
+            dot.prefetch(scales.as_ptr().wrapping_add(C * scales.len() + block).cast());
+        }
     }
 
     /// Weights and inputs of a block.
@@ -196,6 +212,9 @@ pub(super) fn add_blocks<D: Dot, const R: usize, const C: usize>(
     blocks: &ScaledBlocks<'_, R, C>,
 ) {
     for block in 0..blocks.count() {
+        if R == 1 {
+            blocks.prefetch(dot, block);
+        }
         let mut sums = [dot.start_rows(blocks.starts(block)); C];
         let (tiles, inputs) = blocks.at(block);
         add_halves(dot, &mut sums, tiles, inputs);

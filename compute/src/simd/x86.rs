@@ -246,7 +246,19 @@ macro_rules! loops_apart {
             // SAFETY: the token exists.
             unsafe { black_box(add)(self, floats, blocks) }
         }
+
+        #[inline(always)]
+        fn prefetch(self, line: *const Group) {
+            prefetch(line);
+        }
     };
+}
+
+/// [`Dot::prefetch`]. All lines of some tiles are asked for at once: more than the first level of cache has room for.
+#[inline(always)]
+fn prefetch(line: *const Group) {
+    // SAFETY: every processor of this architecture has the instruction, and it reads nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) }
 }
 
 /// [`Dot::add_bytes`]: two rows at a time, whose sums of lower and of upper halves fit the registers.
@@ -290,6 +302,9 @@ fn add_blocks_avx2<const R: usize, const C: usize>(
     blocks: &ScaledBlocks<'_, R, C>,
 ) {
     for block in 0..blocks.count() {
+        if R == 1 {
+            blocks.prefetch(dot, block);
+        }
         let (tiles, inputs) = blocks.at(block);
         for (tile, (groups, scales)) in tiles.into_iter().zip(blocks.scales).enumerate() {
             let mut sums = dot.start_rows(blocks.starts(block));
@@ -386,6 +401,11 @@ impl Dot for Avx2 {
     #[inline(always)]
     fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS] {
         store_floats(self, floats)
+    }
+
+    #[inline(always)]
+    fn prefetch(self, line: *const Group) {
+        prefetch(line);
     }
 }
 

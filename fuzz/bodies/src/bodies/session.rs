@@ -28,7 +28,9 @@ fn models() -> &'static [Model] {
         let files = MODELS.iter().filter_map(|name| std::fs::read(folder.join(format!("{name}.pte"))).ok());
         let mut options = Options::default();
         options.executor.backends = Backends::new().with(Xnnpack);
-        let load = |bytes| Model::load(&Program::from_bytes(bytes).expect("a program"), &edgepack_kernels::registry(), &options);
+        let load = |bytes| {
+            Model::load(&Program::from_bytes(bytes).expect("a program"), &edgepack_kernels::registry(), &options)
+        };
         files.map(|bytes| load(bytes).expect("a language model")).collect()
     })
 }
