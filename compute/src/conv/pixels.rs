@@ -54,7 +54,7 @@ pub(super) fn convolve(
     // Whole tiles, of any kind of block; of few pixels a part for each thread.
     let unit = if blocks.width() == 2 * LANES { 60 } else { 24 };
     let pixels = (CACHE / per_pixel.max(1)).min(even).max(1).next_multiple_of(unit);
-    let pixels = if area < FEW * threads * unit { pixels.min(area.div_ceil(threads).max(1)) } else { pixels };
+    let pixels = if area < FEW * threads * unit { pixels.min(area.div_ceil(threads)) } else { pixels };
     // Whatever is transposed is computed by rows.
     let pixels = if geometry.transposed { pixels.next_multiple_of(to.sizes[2].max(1)) } else { pixels };
     let width = blocks.width();
