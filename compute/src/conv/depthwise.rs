@@ -294,7 +294,7 @@ fn reach(slide: &Slide) -> usize {
     slide.dilation * (slide.kernel - 1) + 1
 }
 
-/// What the taps of some neighbouring pixels meet.
+/// Numbers that the taps of some neighbouring pixels meet.
 struct Met<'m, 'a> {
     window: &'m Window<'a>,
     /// Of each tap: where it is behind the first.

@@ -133,7 +133,7 @@ impl Patches<'_, '_> {
 /// stay in registers.
 struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
     channels: &'a Channels<'a, F, TILES>,
-    /// What each row of taps meets, and numbers from one pixel to the next; `len` at each.
+    /// Numbers that each row of taps meets, and how many there are from one pixel to the next; `len` at each.
     tap_rows: &'a [(&'a [f32], usize)],
     len: usize,
     /// The first pixel of those of `tap_rows`, its row of the output, and the number of pixels.
