@@ -152,21 +152,46 @@ fn columns_agree_with_the_definition() {
             groups: channels,
             transposed: false,
         };
-        assert_eq!(Algorithm::of(&geometry), Algorithm::DepthwiseNhwc);
-        let (input, weight) = (random.floats(elements(&geometry.input)), random.floats(elements(&geometry.weight)));
-        let bias = random.floats(channels);
-        let operands = Operands { input: &input, weight: &weight, bias: Some(&bias) };
-        let mut want = vec![0f32; elements(&geometry.out)];
-        direct::convolve(&geometry, &operands, &mut want);
-        let mut scratch = vec![f32::NAN; scratch_for(&geometry)];
-        for threads in [1, 3] {
-            let mut have = vec![f32::NAN; want.len()];
-            let mut convolution = Convolution::new(true, None);
-            let run = || convolution.run(&geometry, &operands, None, &mut scratch, &mut have);
-            Threads::new(threads).unwrap().run(run).unwrap();
-            let most = have.iter().zip(&want).map(|(have, want)| (have - want).abs()).fold(0.0, f32::max);
-            assert!(most < 1e-5, "{most}: {geometry:?} on {threads} threads");
-        }
+        depthwise_agrees(&mut random, geometry);
+    }
+}
+
+/// Lines that are longer than the places of windows that are known at once.
+#[test]
+fn long_lines_agree_with_the_definition() {
+    let mut random = Random::new(64);
+    for (channels, kernel, stride, dilation) in [(16, 3, 1, 1), (40, 5, 2, 1), (24, 3, 1, 7), (16, 5, 3, 2)] {
+        let slide = |input| Slide { input, kernel, stride, padding: kernel / 2, dilation };
+        let slides = [Slide::POINT, slide(30), slide(1200)];
+        let [deep, down, right] = slides.map(|slide| slide.places(false).unwrap());
+        let geometry = Geometry {
+            input: Images::channels_last(1, channels, [1, 30, 1200]),
+            weight: Images::channels_first(channels, 1, [1, kernel, kernel]),
+            out: Images::channels_last(1, channels, [deep, down, right]),
+            slides,
+            groups: channels,
+            transposed: false,
+        };
+        depthwise_agrees(&mut random, geometry);
+    }
+}
+
+/// Compares a depthwise convolution of channels-last images with its definition.
+fn depthwise_agrees(random: &mut Random, geometry: Geometry) {
+    assert_eq!(Algorithm::of(&geometry), Algorithm::DepthwiseNhwc);
+    let (input, weight) = (random.floats(elements(&geometry.input)), random.floats(elements(&geometry.weight)));
+    let bias = random.floats(geometry.out.channels.0);
+    let operands = Operands { input: &input, weight: &weight, bias: Some(&bias) };
+    let mut want = vec![0f32; elements(&geometry.out)];
+    direct::convolve(&geometry, &operands, &mut want);
+    let mut scratch = vec![f32::NAN; scratch_for(&geometry)];
+    for threads in [1, 3] {
+        let mut have = vec![f32::NAN; want.len()];
+        let mut convolution = Convolution::new(true, None);
+        let run = || convolution.run(&geometry, &operands, None, &mut scratch, &mut have);
+        Threads::new(threads).unwrap().run(run).unwrap();
+        let most = have.iter().zip(&want).map(|(have, want)| (have - want).abs()).fold(0.0, f32::max);
+        assert!(most < 1e-5, "{most}: {geometry:?} on {threads} threads");
     }
 }
 
