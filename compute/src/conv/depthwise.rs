@@ -186,7 +186,8 @@ pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     let Operands { input, weight, bias } = *operands;
     let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
     let [_, down, right] = &geometry.slides;
-    let columns = (PIXELS - 1) * right.stride + reach(right);
+    // Of a program, which may say any stride.
+    let columns = (PIXELS - 1).saturating_mul(right.stride).saturating_add(reach(right));
     let fits = geometry.weight.area() <= MOST_TAPS && columns <= Window::most_columns(down.kernel);
     let tiles = to.channels.0 >= VECTOR && fits;
     let path = FloatPath::best();
@@ -259,10 +260,11 @@ impl WithFloats for Tiles<'_, '_> {
         let (weights, zeros) = self.weight.split_at(kernel.area() * channels);
         let mut window = Window::new(channels);
         let most = (Window::most_columns(down.kernel) - reach(&right)) / right.stride + 1;
+        let most = most / PIXELS * PIXELS;
         let [line, start] = self.first;
         let end = start + self.out.len() / channels;
-        for from in (start..end).step_by(most / PIXELS * PIXELS) {
-            let count = (most / PIXELS * PIXELS).min(end - from);
+        for from in (start..end).step_by(most) {
+            let count = most.min(end - from);
             let columns = (count.next_multiple_of(PIXELS) - 1) * right.stride + reach(&right);
             self.meet(&mut window, line, right.start(from), columns, zeros);
             let taps: ArrayVec<usize, MOST_TAPS> = (0..down.kernel)

@@ -156,11 +156,13 @@ fn columns_agree_with_the_definition() {
     }
 }
 
-/// Lines that are longer than the places of windows that are known at once.
+/// Lines that are longer than the places of windows that are known at once, and windows too far from each other to be.
 #[test]
 fn long_lines_agree_with_the_definition() {
     let mut random = Random::new(64);
-    for (channels, kernel, stride, dilation) in [(16, 3, 1, 1), (40, 5, 2, 1), (24, 3, 1, 7), (16, 5, 3, 2)] {
+    for (channels, kernel, stride, dilation) in
+        [(16, 3, 1, 1), (40, 5, 2, 1), (24, 3, 1, 7), (16, 5, 3, 2), (64, 3, usize::MAX / 2, 1)]
+    {
         let slide = |input| Slide { input, kernel, stride, padding: kernel / 2, dilation };
         let slides = [Slide::POINT, slide(30), slide(1200)];
         let [deep, down, right] = slides.map(|slide| slide.places(false).unwrap());

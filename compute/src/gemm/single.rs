@@ -203,9 +203,9 @@ impl WithFloats for Dots<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        /// Numbers of a matrix that does not stay in the second level of cache. It is read as one stream, and asked for
-        /// before: the machine foresees no page of memory from the one before it.
-        const LARGE: usize = 1 << 17;
+        /// Numbers of a matrix that comes from memory, each time. It is read as one stream: the machine foresees that
+        /// better than several.
+        const LARGE: usize = 1 << 21;
         if self.rhs.rows * self.rhs.cols < LARGE {
             self.columns::<F, COLUMNS, 1>(floats);
         } else {
@@ -238,9 +238,6 @@ impl Dots<'_, '_> {
     }
 }
 
-/// Vectors between what is multiplied and what is asked for.
-const AHEAD: usize = 128;
-
 /// The sums of products of a row with each column. So many sums of each take turns: additions do not wait for each other.
 #[inline(always)]
 fn dots<F: Floats, const COLUMNS: usize, const SUMS: usize>(
@@ -254,10 +251,6 @@ fn dots<F: Floats, const COLUMNS: usize, const SUMS: usize>(
     let (turns, last) = whole.as_chunks::<SUMS>();
     for (turn, xs) in turns.iter().enumerate() {
         for (k, x) in xs.iter().enumerate() {
-            if COLUMNS == 1 {
-                let line = vectors[0].as_ptr().wrapping_add(turn * SUMS + k + AHEAD);
-                floats.prefetch(line.cast());
-            }
             let x = floats.load(x);
             for at in 0..COLUMNS {
                 sums[k][at] = floats.fma(x, floats.load(&vectors[at][turn * SUMS + k]), sums[k][at]);

@@ -13,6 +13,7 @@ macro_rules! each_row {
         $crate::simd::apart::each_row!(@ $row $rows, $body, 0 1 2 3 4 5 6 7 8 9 10 11)
     };
     (@ $row:ident $rows:expr, $body:block, $($index:literal)*) => {
+        const { assert!($rows <= [$($index),*].len(), "a row that has no constant") };
         $(if $index < $rows {
             let $row: usize = $index;
             $body

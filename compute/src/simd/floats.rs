@@ -203,7 +203,7 @@ pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
     *sums = all;
 }
 
-/// The most taps of a window that [`Window`] takes.
+/// The most taps of a window over neighbouring pixels.
 pub(crate) const MOST_TAPS: usize = 64;
 /// The most places of the input that a [`Window`] knows.
 const MOST_PLACES: usize = 1024;

@@ -3,7 +3,6 @@
 //! An input is a saved session without its digests, so that damage is found by what it damages: those of the program and of
 //! the content are put in. As it is, with its own digests, it is restored first.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
 use edgepack::xnnpack::Xnnpack;
@@ -18,20 +17,22 @@ const PROGRAM: std::ops::Range<usize> = 16..48;
 /// Bytes of the digest of the content.
 const CONTENT: usize = 32;
 /// A model whose state is a number, and one with a cache that two methods share.
-const MODELS: [&str; 2] = ["running", "two_methods"];
+const PROGRAMS: [&[u8]; 2] = [
+    include_bytes!("../../../../llm/tests/programs/running.pte"),
+    include_bytes!("../../../../llm/tests/programs/two_methods.pte"),
+];
 
-/// The models; none where the sources of the tests are absent.
+/// The models, loaded once.
 fn models() -> &'static [Model] {
-    static MODELS_HERE: OnceLock<Vec<Model>> = OnceLock::new();
-    MODELS_HERE.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../llm/tests/programs");
-        let files = MODELS.iter().filter_map(|name| std::fs::read(folder.join(format!("{name}.pte"))).ok());
+    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
+    MODELS.get_or_init(|| {
         let mut options = Options::default();
         options.executor.backends = Backends::new().with(Xnnpack);
-        let load = |bytes| {
-            Model::load(&Program::from_bytes(bytes).expect("a program"), &edgepack_kernels::registry(), &options)
+        let load = |bytes: &&[u8]| {
+            let program = Program::from_bytes(bytes.to_vec()).expect("a program");
+            Model::load(&program, &edgepack_kernels::registry(), &options).expect("a language model")
         };
-        files.map(|bytes| load(bytes).expect("a language model")).collect()
+        PROGRAMS.iter().map(load).collect()
     })
 }
 
