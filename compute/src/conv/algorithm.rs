@@ -1,6 +1,7 @@
 //! Choice of the loops that compute a convolution of `f32`, by its layouts and sizes.
 
 use super::geometry::Geometry;
+use super::winograd;
 use crate::spatial::Images;
 
 /// Below this many multiplications the definition is faster than any preparation.
@@ -19,6 +20,8 @@ pub(super) enum Algorithm {
     Im2colNchw,
     /// Pixels that taps meet, read where they are stored, times blocks of the weight.
     Pixels,
+    /// Tiles of pixels and taps, transformed so that there are fewer products.
+    Winograd,
     /// Transposed, as products that are added up.
     ScatterTransposed,
 }
@@ -48,6 +51,7 @@ impl Algorithm {
             let by_pixel = input.channels.1 == 1;
             return match depthwise && !transposed {
                 true if by_pixel && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
+                _ if pixels && winograd::pays(geometry) => Algorithm::Winograd,
                 _ if pixels => Algorithm::Pixels,
                 _ => Algorithm::Direct,
             };

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::geometry::Geometry;
-use crate::epilogue::Clamp;
+use crate::epilogue::{Clamp, Epilogue};
 use crate::error::{Error, room};
 use crate::gemm::blocks::{Blocks, fill, fill_at};
 use crate::gemm::tiles::{load, store};
@@ -100,7 +100,7 @@ pub fn scaled(number: f32, factor: f64) -> f32 {
 }
 
 /// Multiplies the channels of each row of lines by their factors.
-fn multiply(lines: &mut [Line], factors: &[f64]) {
+pub(super) fn multiply(lines: &mut [Line], factors: &[f64]) {
     wide(|| {
         for row in lines.chunks_exact_mut(factors.len().div_ceil(LANES).max(1)) {
             for (line, factors) in row.iter_mut().zip(factors.chunks(LANES)) {
@@ -108,6 +108,25 @@ fn multiply(lines: &mut [Line], factors: &[f64]) {
             }
         }
     });
+}
+
+/// Elements that are finished together.
+const TOGETHER: usize = 1 << 11;
+
+/// Finishes a block of output channels of some pixels: a few channels of one are too little to call an operation for.
+pub(super) fn finish(epilogue: &Epilogue, columns: &mut Columns<'_, f32>, pixels: usize) {
+    let (mut together, count) = ([0.0; TOGETHER], columns.columns());
+    let most = (TOGETHER / count.max(1)).max(1);
+    for first in (0..pixels).step_by(most) {
+        let here = first..pixels.min(first + most);
+        for (pixel, to) in here.clone().zip(together.chunks_exact_mut(count)) {
+            to.copy_from_slice(columns.row(pixel));
+        }
+        epilogue.finish(&mut together[..here.len() * count]);
+        for (pixel, from) in here.zip(together.chunks_exact(count)) {
+            columns.row(pixel).copy_from_slice(from);
+        }
+    }
 }
 
 /// An image and what it is convolved with.

@@ -6,19 +6,41 @@ use super::algorithm::Algorithm;
 use super::geometry::{Geometry, Operands};
 use super::im2col::Patches;
 use super::weight::{Order, PackedWeight};
-use super::{depthwise, direct, pixels, transposed};
+use super::{depthwise, direct, pixels, transposed, winograd};
 use crate::epilogue::Epilogue;
 use crate::error::{Error, ErrorKind};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Terms, multiply_blocks};
 use crate::spatial::Images;
 use crate::threads::for_each_piece;
 
-/// Returns how many elements of scratch memory [`Convolution::run`] needs for images of up to so many pixels and a weight of
-/// so many taps for each of the input channels of a group: the image with its channels innermost where the
-/// output is stored like that and the input is not (`reordered`), or the products of a transposed convolution.
-pub fn scratch(pixels: usize, taps: usize, group_channels: usize, transposed: bool, reordered: bool) -> usize {
-    let image = if reordered { pixels.saturating_mul(group_channels) } else { 0 };
-    if transposed { image.max(transposed::scratch(pixels, taps)) } else { image }
+/// Sizes of convolutions up to which scratch memory is enough.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Images that are reordered.
+    pub images: usize,
+    /// Pixels of an image of the input.
+    pub pixels: usize,
+    /// Taps of a window.
+    pub taps: usize,
+    /// Channels of the input.
+    pub channels: usize,
+    /// Channels of a group of it.
+    pub group_channels: usize,
+    /// True if every input element is a place of the window.
+    pub transposed: bool,
+    /// True if the output is stored with its channels innermost and the input is not, or the other way round.
+    pub reordered: bool,
+}
+
+/// Returns how many elements of scratch memory [`Convolution::run`] needs: for the images with their channels innermost, the
+/// products of a transposed convolution, or transformed tiles.
+pub fn scratch(bounds: &Bounds) -> usize {
+    let Bounds { images, pixels, taps, channels, group_channels, transposed, reordered } = *bounds;
+    let reordered = if reordered { images.saturating_mul(pixels).saturating_mul(channels) } else { 0 };
+    match transposed {
+        true => reordered.max(transposed::scratch(pixels, taps)),
+        false => reordered.saturating_add(winograd::scratch(taps, [channels, group_channels])),
+    }
 }
 
 /// A convolution of `f32` that runs often, and what it retains from run to run: layouts of the weight.
@@ -88,7 +110,7 @@ impl Convolution {
     ) -> Result<(), Error> {
         let algorithm = Algorithm::of(geometry);
         let mut packed = packed.filter(|packed| packed.fits(algorithm));
-        if packed.is_none() && matches!(algorithm, Algorithm::DepthwiseNhwc | Algorithm::Pixels) {
+        if packed.is_none() && matches!(algorithm, Algorithm::DepthwiseNhwc | Algorithm::Pixels | Algorithm::Winograd) {
             let known = self.packed.take().filter(|packed| packed.fits(algorithm));
             self.packed = match known {
                 Some(known) if self.weight_is_constant => Some(known),
@@ -109,18 +131,25 @@ impl Convolution {
                 finish(out);
             }
             Algorithm::Im2colNchw => im2col_nchw(geometry, operands, out, finish)?,
-            Algorithm::DepthwiseNhwc | Algorithm::Pixels => match packed.map(|packed| &packed.0) {
-                Some(Order::Taps(taps)) => {
-                    let operands = Operands { weight: taps, ..*operands };
-                    depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
+            Algorithm::DepthwiseNhwc | Algorithm::Pixels | Algorithm::Winograd => {
+                match packed.map(|packed| &packed.0) {
+                    Some(Order::Taps(taps)) => {
+                        let operands = Operands { weight: taps, ..*operands };
+                        depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
+                    }
+                    Some(Order::Blocks(blocks)) => {
+                        let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
+                        let input = [input, operands.bias.unwrap_or(&[])];
+                        pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
+                    }
+                    Some(Order::Transformed(taps)) => {
+                        let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
+                        let operands = Operands { input, ..*operands };
+                        winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
+                    }
+                    None => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
                 }
-                Some(Order::Blocks(blocks)) => {
-                    let (geometry, input) = reordered(geometry, operands.input, scratch)?;
-                    let input = [input, operands.bias.unwrap_or(&[])];
-                    pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
-                }
-                None => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
-            },
+            }
         }
         Ok(())
     }
@@ -159,12 +188,13 @@ fn im2col_nchw(
     Ok(())
 }
 
-/// The images with the channels of a pixel next to each other: those that there are, or a copy in scratch memory.
+/// The images with the channels of a pixel next to each other: those that there are, or a copy in scratch memory; and the
+/// rest of that.
 fn reordered<'a>(
     geometry: &Geometry,
     input: &'a [f32],
     scratch: &'a mut [f32],
-) -> Result<(Geometry, &'a [f32]), Error> {
+) -> Result<(Geometry, &'a [f32], &'a mut [f32]), Error> {
     let images = &geometry.input;
     let last = Images::channels_last(images.batch.0, images.channels.0, images.sizes);
     let dense = images.sizes[1] == 1 || images.strides[1] == last.strides[1];
@@ -172,13 +202,13 @@ fn reordered<'a>(
     if (images.channels.1 == 1 || images.channels.0 == 1) && images.strides[2] == images.channels.0 && dense {
         // One image may be stored anywhere.
         let batch = if images.batch.0 == 1 { last.batch } else { images.batch };
-        return Ok((Geometry { input: Images { batch, ..last }, ..geometry }, input));
+        return Ok((Geometry { input: Images { batch, ..last }, ..geometry }, input, scratch));
     }
     let (area, channels, width) = (last.area(), last.channels.0, last.sizes[2]);
-    let scratch = scratch
-        .get_mut(..last.batch.0 * area * channels)
+    let (copy, scratch) = scratch
+        .split_at_mut_checked(last.batch.0 * area * channels)
         .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the image is larger than at load"))?;
-    for_each_piece(scratch, channels * width, |start, pixels| {
+    for_each_piece(copy, channels * width, |start, pixels| {
         for (line, pixels) in pixels.chunks_exact_mut(channels * width).enumerate() {
             let line = start / (channels * width) + line;
             let (n, y) = (line / last.sizes[1], line % last.sizes[1]);
@@ -189,5 +219,5 @@ fn reordered<'a>(
             }
         }
     });
-    Ok((geometry, scratch))
+    Ok((geometry, copy, scratch))
 }

@@ -48,6 +48,17 @@ pub fn convolve<T: Number>(geometry: &Geometry, operands: &Operands<'_, T>, out:
     }
 }
 
+/// Computes the sum of one output element without its bias, as [`convolve`] does: of an image, a channel and a place.
+pub(super) fn sum<T: Number>(
+    geometry: &Geometry,
+    [input, weight]: [&[T]; 2],
+    [n, channel]: [usize; 2],
+    place: [usize; 3],
+) -> T::Compute {
+    let [_, group] = geometry.group_channels();
+    Source::new(geometry, n, channel / group, channel % group).sum(geometry, input, weight, place)
+}
+
 /// The elements that an output channel reads.
 struct Source {
     /// The first of the input, and of the weight.

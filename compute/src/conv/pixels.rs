@@ -4,7 +4,7 @@
 //! Invariant: an output element is one sum over taps and the input channels of its group, in that order, started with the
 //! bias, whatever block, tile or thread it is in.
 
-use super::blocked::{BlockedWeight, Channels, Image, blocks_of};
+use super::blocked::{BlockedWeight, Channels, Image, blocks_of, finish};
 use super::few_channels::{self, Patches};
 use super::geometry::Geometry;
 use crate::epilogue::{Clamp, Epilogue};
@@ -73,10 +73,9 @@ pub(super) fn convolve(
         // A large weight is read once if threads share the channels.
         if by_channels {
             for_each(true, WriteColumns(out, channels, width), |block, mut columns| {
-                let first = block * width;
                 path.run(Part { image: &image, group: 0, block, pixels: [0, area], offset: 0, out: &mut columns });
                 if let Some(epilogue) = epilogue.filter(|epilogue| epilogue.is_more_than_clamp()) {
-                    finish(epilogue, &mut columns, area, width.min(channels - first));
+                    finish(epilogue, &mut columns, area);
                 }
             });
             continue;
@@ -100,25 +99,6 @@ pub(super) fn convolve(
                 }
             },
         );
-    }
-}
-
-/// Elements that are finished together.
-const TOGETHER: usize = 1 << 11;
-
-/// Finishes a block of output channels: a few channels of a pixel are too little to call an operation for.
-fn finish(epilogue: &Epilogue, columns: &mut Columns<'_, f32>, pixels: usize, count: usize) {
-    let mut together = [0.0; TOGETHER];
-    let most = (TOGETHER / count.max(1)).max(1);
-    for first in (0..pixels).step_by(most) {
-        let here = first..pixels.min(first + most);
-        for (pixel, to) in here.clone().zip(together.chunks_exact_mut(count)) {
-            to.copy_from_slice(&columns.row(pixel)[..count]);
-        }
-        epilogue.finish(&mut together[..here.len() * count]);
-        for (pixel, from) in here.zip(together.chunks_exact(count)) {
-            columns.row(pixel)[..count].copy_from_slice(from);
-        }
     }
 }
 

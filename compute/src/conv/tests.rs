@@ -76,8 +76,10 @@ fn elements(images: &Images) -> usize {
 
 fn scratch_for(geometry: &Geometry) -> usize {
     let Geometry { input, weight, transposed, .. } = geometry;
-    let channels = if *transposed { weight.batch.0 } else { weight.channels.0 };
-    input.batch.0 * scratch(input.area(), weight.area(), channels, *transposed, true)
+    let [group_channels, _] = geometry.group_channels();
+    let (images, pixels, taps, channels) = (input.batch.0, input.area(), weight.area(), input.channels.0);
+    let bounds = Bounds { images, pixels, taps, channels, group_channels, transposed: *transposed, reordered: true };
+    scratch(&bounds)
 }
 
 /// Geometries that meet every algorithm.
@@ -134,7 +136,7 @@ fn every_algorithm_agrees_with_the_definition() {
             }
         }
     }
-    assert_eq!(met.len(), 6, "{met:?}");
+    assert_eq!(met.len(), 7, "{met:?}");
 }
 
 /// Channels-last images of one column, which are computed as lines.

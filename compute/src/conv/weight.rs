@@ -3,6 +3,7 @@
 use super::algorithm::Algorithm;
 use super::blocked::{BlockedWeight, scaled};
 use super::geometry::Geometry;
+use super::winograd::TransformedWeight;
 use crate::error::{Error, room};
 use crate::simd::float_path::FloatPath;
 
@@ -15,6 +16,8 @@ pub(super) enum Order {
     Blocks(BlockedWeight),
     /// Of a depthwise convolution: the channels of each tap, and a zero per channel.
     Taps(Vec<f32>),
+    /// Blocks of output channels of transformed taps.
+    Transformed(TransformedWeight),
 }
 
 impl PackedWeight {
@@ -23,6 +26,7 @@ impl PackedWeight {
     pub fn packed_len(geometry: &Geometry) -> Option<usize> {
         match Algorithm::of(geometry) {
             Algorithm::Pixels => Some(BlockedWeight::bytes_of(geometry)),
+            Algorithm::Winograd => Some(TransformedWeight::bytes_of(geometry)),
             Algorithm::DepthwiseNhwc => Some(taps(geometry).saturating_mul(size_of::<f32>())),
             _ => None,
         }
@@ -55,6 +59,11 @@ impl PackedWeight {
                 blocks.pack(geometry, weight, factors)?;
                 Order::Blocks(blocks)
             }
+            (Algorithm::Winograd, old) => {
+                let mut taps = if let Some(Order::Transformed(old)) = old { old } else { TransformedWeight::default() };
+                taps.pack(geometry, weight, factors)?;
+                Order::Transformed(taps)
+            }
             (Algorithm::DepthwiseNhwc, old) => {
                 let old = if let Some(Order::Taps(old)) = old { old } else { Vec::new() };
                 Order::Taps(by_tap(old, geometry, weight, factors)?)
@@ -68,6 +77,7 @@ impl PackedWeight {
         match self.0 {
             Order::Blocks(_) => algorithm == Algorithm::Pixels,
             Order::Taps(_) => algorithm == Algorithm::DepthwiseNhwc,
+            Order::Transformed(_) => algorithm == Algorithm::Winograd,
         }
     }
 
@@ -76,6 +86,7 @@ impl PackedWeight {
         match &self.0 {
             Order::Blocks(blocks) => blocks.bytes(),
             Order::Taps(taps) => taps.capacity() * size_of::<f32>(),
+            Order::Transformed(taps) => taps.bytes(),
         }
     }
 }

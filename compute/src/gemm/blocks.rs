@@ -38,8 +38,13 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Of a matrix of so many rows and columns, on this machine.
     pub(crate) fn new(depth: usize, columns: usize) -> Blocks {
+        Self::of_vectors(depth, columns, usize::MAX)
+    }
+
+    /// Of a matrix of so many rows and columns, on this machine, in blocks of so many vectors at most.
+    pub(crate) fn of_vectors(depth: usize, columns: usize, most: usize) -> Blocks {
         let vectors = columns.div_ceil(LANES);
-        let blocks = vectors.div_ceil(FloatPath::best().tiles()).max(1);
+        let blocks = vectors.div_ceil(FloatPath::best().tiles().min(most)).max(1);
         Blocks { depth, columns, vectors, tiles: vectors.div_ceil(blocks).max(1) }
     }
 

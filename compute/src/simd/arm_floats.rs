@@ -66,6 +66,18 @@ impl Floats for NeonFloats {
     }
 
     #[inline(always)]
+    fn plus(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        std::array::from_fn(|part| unsafe { vaddq_f32(a[part], b[part]) })
+    }
+
+    #[inline(always)]
+    fn minus(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        std::array::from_fn(|part| unsafe { vsubq_f32(a[part], b[part]) })
+    }
+
+    #[inline(always)]
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V {
         std::array::from_fn(|part| {
             // SAFETY: the token exists.

@@ -57,6 +57,10 @@ pub(crate) trait Floats: Vectors {
 
     /// Instructions for [`HALF`] floats; `None` if they take as long as those for all.
     fn half(self) -> Option<Self::Half>;
+    /// `a + b`.
+    fn plus(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a - b`.
+    fn minus(self, a: Self::V, b: Self::V) -> Self::V;
     /// `x` where it is greater than `greatest` or NaN, and `greatest` elsewhere.
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// The sum of the lanes: of those eight apart, then four, two and one.
@@ -147,6 +151,18 @@ impl Floats for Plain {
     #[inline(always)]
     fn half(self) -> Option<Plain> {
         None
+    }
+
+    #[inline(always)]
+    fn plus(self, mut a: Self::V, b: Self::V) -> Self::V {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    }
+
+    #[inline(always)]
+    fn minus(self, mut a: Self::V, b: Self::V) -> Self::V {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a -= b);
+        a
     }
 
     #[inline(always)]
@@ -315,13 +331,15 @@ mod tests {
     struct All([[f32; LANES]; 3]);
 
     impl WithFloats for All {
-        type Output = [[f32; LANES]; 6];
+        type Output = [[f32; LANES]; 8];
 
         #[inline(always)]
         fn run<F: Floats>(self, floats: F) -> Self::Output {
             let [a, b, c] = self.0.map(|numbers| floats.load(&numbers));
             let results = [
                 floats.fma(a, b, c),
+                floats.plus(a, b),
+                floats.minus(b, c),
                 floats.at_least(a, b),
                 floats.at_most(a, b),
                 floats.greater(a, b),
@@ -376,7 +394,7 @@ mod tests {
         (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
         (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let bits =
-            |results: [[f32; LANES]; 6]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+            |results: [[f32; LANES]; 8]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
         let want = bits(FloatPath::Plain.run(All(numbers)));
         for path in FloatPath::all().into_iter().flatten() {
             // Products of small whole numbers are exact.

@@ -93,6 +93,18 @@ impl Floats for Avx2Floats {
     }
 
     #[inline(always)]
+    fn plus(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { [_mm256_add_ps(a[0], b[0]), _mm256_add_ps(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    fn minus(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { [_mm256_sub_ps(a[0], b[0]), _mm256_sub_ps(a[1], b[1])] }
+    }
+
+    #[inline(always)]
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V {
         let mut result = x;
         for half in 0..2 {
@@ -295,6 +307,18 @@ impl Floats for Avx512Floats {
     #[inline(always)]
     fn half(self) -> Option<Avx512Floats> {
         None
+    }
+
+    #[inline(always)]
+    fn plus(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    fn minus(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { _mm512_sub_ps(a, b) }
     }
 
     #[inline(always)]
