@@ -34,7 +34,8 @@ impl Algorithm {
         let deep = input.sizes[0] > 1 || out.sizes[0] > 1;
         let layers = geometry.slides[0].kernel > 1 || geometry.slides[0].padding > 0 || deep;
         let dense = |images: &Images| images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2];
-        let in_place = input.channels.1 == 1 && input.strides[2] == input.channels.0 && dense(&input);
+        let linear = input.strides[2] == input.channels.0 && dense(&input) || input.area() == 1;
+        let in_place = input.channels.1 == 1 && linear;
         // The strides of a single pixel fit both layouts: nobody has set memory aside to reorder the image for it.
         let pixels = out.is_channels_last() && (in_place || groups == 1 && out.area() > 1);
         if transposed && (!pixels || layers || too_long || geometry.work() < SMALL) {

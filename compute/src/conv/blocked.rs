@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::geometry::Geometry;
-use crate::epilogue::{Clamp, Epilogue};
+use crate::epilogue::{Activate, Activation, Epilogue, WithActivation};
 use crate::error::{Error, room};
 use crate::gemm::blocks::{Blocks, fill, fill_at};
 use crate::gemm::tiles::{load, store};
@@ -138,15 +138,15 @@ pub(super) struct Image<'a> {
     pub(super) bias: &'a [f32],
     pub(super) packed: &'a BlockedWeight,
     pub(super) blocks: Blocks,
-    pub(super) clamp: Clamp,
+    pub(super) activation: Activation,
 }
 
 /// A block of output channels, as vectors.
 pub(super) struct Channels<'a, F: Vectors, const TILES: usize> {
     pub(super) weights: &'a [[Line; TILES]],
-    /// Numbers that sums begin with, and those that they are kept within.
+    /// Numbers that sums begin with.
     start: [F::V; TILES],
-    bounds: [F::V; 2],
+    activation: Activation,
     /// Columns of the output.
     columns: Range<usize>,
 }
@@ -155,13 +155,12 @@ impl<'a, F: Vectors, const TILES: usize> Channels<'a, F, TILES> {
     /// The block of a group whose columns of the output begin at `offset`.
     #[inline(always)]
     pub(super) fn new(floats: F, image: &'a Image<'a>, [group, block]: [usize; 2], offset: usize) -> Self {
-        let Image { blocks, packed, bias, clamp, .. } = image;
+        let Image { blocks, packed, bias, activation, .. } = image;
         let (weights, _) = blocks.block(&packed.lines()[group * blocks.lines()..], block).as_chunks::<TILES>();
         let columns = blocks.columns(block);
         let count = columns.len();
         let bias = bias.get(group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);
-        let bounds = clamp.bounds().map(|bound| floats.splat(bound));
-        Channels { weights, start: load(floats, bias), bounds, columns: offset..offset + count }
+        Channels { weights, start: load(floats, bias), activation: *activation, columns: offset..offset + count }
     }
 
     /// Numbers that the sums of so many pixels begin with.
@@ -179,14 +178,31 @@ impl<'a, F: Vectors, const TILES: usize> Channels<'a, F, TILES> {
         [first, step, count]: [usize; 3],
         out: &mut Columns<'_, f32>,
     ) {
-        let [least, greatest] = self.bounds;
+        let columns = self.columns.clone();
+        self.activation.with(floats, Write { floats, sums, first, step, count, columns, out });
+    }
+}
+
+/// Results that are written.
+struct Write<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
+    floats: F,
+    sums: &'a [[F::V; TILES]; ROWS],
+    /// Row of the first pixel, rows from one to the next, and number of pixels.
+    first: usize,
+    step: usize,
+    count: usize,
+    columns: Range<usize>,
+    out: &'a mut Columns<'o, f32>,
+}
+
+impl<F: Vectors, const ROWS: usize, const TILES: usize> WithActivation<F> for Write<'_, '_, F, ROWS, TILES> {
+    #[inline(always)]
+    fn run(self, function: impl Activate<F>) {
+        let Write { floats, sums, first, step, count, columns, out } = self;
         each_row!(row < ROWS => {
             if row < count {
-                let mut bounded = sums[row];
-                for sums in &mut bounded {
-                    *sums = floats.at_most(greatest, floats.at_least(least, *sums));
-                }
-                store(floats, bounded, &mut out.row(first + row * step)[self.columns.clone()]);
+                let results = function.of_each(floats, sums[row]);
+                store(floats, results, &mut out.row(first + row * step)[columns.clone()]);
             }
         });
     }

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Terms, multiply_blocks};
 use crate::spatial::Images;
 use crate::threads::for_each_piece;
+use crate::walk::{Axis, Walk};
 
 /// Sizes of convolutions up to which scratch memory is enough.
 #[derive(Clone, Copy, Debug)]
@@ -199,7 +200,9 @@ fn reordered<'a>(
     let last = Images::channels_last(images.batch.0, images.channels.0, images.sizes);
     let dense = images.sizes[1] == 1 || images.strides[1] == last.strides[1];
     let geometry = Geometry { input: last, ..*geometry };
-    if (images.channels.1 == 1 || images.channels.0 == 1) && images.strides[2] == images.channels.0 && dense {
+    // Pixels next to each other, or a single one.
+    let linear = images.strides[2] == images.channels.0 && dense || images.area() == 1;
+    if (images.channels.1 == 1 || images.channels.0 == 1) && linear {
         // One image may be stored anywhere.
         let batch = if images.batch.0 == 1 { last.batch } else { images.batch };
         return Ok((Geometry { input: Images { batch, ..last }, ..geometry }, input, scratch));
@@ -208,15 +211,14 @@ fn reordered<'a>(
     let (copy, scratch) = scratch
         .split_at_mut_checked(last.batch.0 * area * channels)
         .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the image is larger than at load"))?;
+    let along = |size, stride: usize| Axis { size, stride: stride as isize };
     for_each_piece(copy, channels * width, |start, pixels| {
         for (line, pixels) in pixels.chunks_exact_mut(channels * width).enumerate() {
             let line = start / (channels * width) + line;
             let (n, y) = (line / last.sizes[1], line % last.sizes[1]);
-            for channel in 0..channels {
-                let from = n * images.batch.1 + y * images.strides[1] + channel * images.channels.1;
-                let values = input[from..].iter().step_by(images.strides[2].max(1));
-                pixels[channel..].iter_mut().step_by(channels).zip(values).for_each(|(to, x)| *to = *x);
-            }
+            let from = n * images.batch.1 + y * images.strides[1];
+            let walk = Walk::new([along(width, images.strides[2]), along(channels, images.channels.1)], from);
+            walk.gather(size_of::<f32>(), bytemuck::cast_slice(input), bytemuck::cast_slice_mut(pixels));
         }
     });
     Ok((geometry, copy, scratch))

@@ -3,9 +3,9 @@
 use arrayvec::ArrayVec;
 
 use super::geometry::{Geometry, Operands};
-use crate::epilogue::{Clamp, Epilogue};
+use crate::epilogue::{Activate, Activation, Epilogue, WithActivation};
 use crate::padded::{PADDED, Padded, met};
-use crate::simd::apart::each_row;
+use crate::simd::apart::{Apart, each_row};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats, write};
 use crate::simd::wide;
@@ -29,7 +29,7 @@ pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
     let padded = Padded::of([slides[1], slides[2]], width);
     let path = FloatPath::best();
-    let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
+    let activation = epilogue.map_or(Activation::None, Epilogue::activation);
     let cost = Cost::nanoseconds(TAP * kernel.area() as f64);
     for_each_piece_at(cost, out, area, |start, out| {
         let mut band = [0.0; PADDED];
@@ -42,7 +42,7 @@ pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
                 for rows in padded.bands(to.sizes[1]) {
                     padded.fill(data, images.strides[1], &rows, 0.0, &mut band);
                     let out = &mut out[rows.start * width..rows.end * width];
-                    path.run(Band { geometry, padded, band: &band, weight, bias, clamp, out });
+                    path.run(Band { geometry, padded, band: &band, weight, bias, activation, out });
                 }
                 if let Some(epilogue) = epilogue {
                     epilogue.finish(out);
@@ -74,7 +74,7 @@ struct Band<'a, 'o> {
     band: &'a [f32; PADDED],
     weight: &'a [f32],
     bias: f32,
-    clamp: Clamp,
+    activation: Activation,
     out: &'o mut [f32],
 }
 
@@ -83,22 +83,28 @@ impl WithFloats for Band<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        let Geometry { slides: [_, _, right], out: to, weight: kernel, .. } = self.geometry;
-        let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
+        self.activation.with(floats, (floats, self));
+    }
+}
+
+impl<F: Floats> WithActivation<F> for (F, Band<'_, '_>) {
+    #[inline(always)]
+    fn run(self, function: impl Activate<F>) {
+        let (floats, Band { geometry, padded, band, weight, bias, out, .. }) = self;
+        let Geometry { slides: [_, _, right], out: to, weight: kernel, .. } = geometry;
         let mut factors = [0.0; MOST_TAPS];
         for (tap, factor) in factors.iter_mut().enumerate().take(kernel.area()) {
-            *factor = self.weight[tap / right.kernel * kernel.strides[1] + tap % right.kernel * kernel.strides[2]];
+            *factor = weight[tap / right.kernel * kernel.strides[1] + tap % right.kernel * kernel.strides[2]];
         }
-        for (y, out) in self.out.chunks_exact_mut(to.sizes[2]).enumerate() {
-            let first = self.padded.row(y);
+        for (y, out) in out.chunks_exact_mut(to.sizes[2]).enumerate() {
+            let first = padded.row(y);
             for (block, out) in out.chunks_mut(VECTOR).enumerate() {
                 let first = first + block * VECTOR;
-                let mut sums = floats.splat(self.bias);
-                for (&tap, &factor) in self.padded.taps().iter().zip(&factors) {
-                    sums = floats.fma(floats.load(met(self.band, first, tap)), floats.splat(factor), sums);
+                let mut sums = floats.splat(bias);
+                for (&tap, &factor) in padded.taps().iter().zip(&factors) {
+                    sums = floats.fma(floats.load(met(band, first, tap)), floats.splat(factor), sums);
                 }
-                let sums = floats.at_most(greatest, floats.at_least(least, sums));
-                write(floats, sums, out);
+                write(floats, function.of(floats, sums), out);
             }
         }
     }
@@ -184,7 +190,7 @@ pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     let geometry = &along(geometry);
     let Geometry { input: images, out: to, .. } = geometry;
     let Operands { input, weight, bias } = *operands;
-    let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
+    let activation = epilogue.map_or(Activation::None, Epilogue::activation);
     let [_, down, right] = &geometry.slides;
     // Of a program, which may say any stride.
     let columns = (PIXELS - 1).saturating_mul(right.stride).saturating_add(reach(right));
@@ -194,12 +200,12 @@ pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: 
     let row = |n: usize, [y, x]: [usize; 2], out: &mut [f32]| {
         let data = &input[n * images.batch.1..];
         if tiles {
-            path.run(Tiles { geometry, data, weight, bias, first: [y, x], clamp, out: &mut *out });
+            path.run(Tiles { geometry, data, weight, bias, first: [y, x], activation, out: &mut *out });
         }
         wide(|| {
             let pixels = out.chunks_exact_mut(to.channels.0).take(if tiles { 0 } else { usize::MAX });
             for (x, out) in (x..).zip(pixels) {
-                pixel(geometry, data, weight, bias, [y, x], clamp, out);
+                pixel(geometry, data, weight, bias, [y, x], activation, out);
             }
         });
         if let Some(epilogue) = epilogue {
@@ -246,7 +252,7 @@ struct Tiles<'a, 'o> {
     bias: Option<&'a [f32]>,
     /// Line and column of the first pixel.
     first: [usize; 2],
-    clamp: Clamp,
+    activation: Activation,
     out: &'o mut [f32],
 }
 
@@ -256,13 +262,13 @@ impl WithFloats for Tiles<'_, '_> {
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
         let Geometry { slides: [_, down, right], out: to, weight: kernel, .. } = *self.geometry;
-        let channels = to.channels.0;
+        let (channels, out) = (to.channels.0, std::mem::take(&mut self.out));
         let (weights, zeros) = self.weight.split_at(kernel.area() * channels);
         let mut window = Window::new(channels);
         let most = (Window::most_columns(down.kernel) - reach(&right)) / right.stride + 1;
         let most = most / PIXELS * PIXELS;
         let [line, start] = self.first;
-        let end = start + self.out.len() / channels;
+        let end = start + out.len() / channels;
         for from in (start..end).step_by(most) {
             let count = most.min(end - from);
             let columns = (count.next_multiple_of(PIXELS) - 1) * right.stride + reach(&right);
@@ -270,23 +276,16 @@ impl WithFloats for Tiles<'_, '_> {
             let taps: ArrayVec<usize, MOST_TAPS> = (0..down.kernel)
                 .flat_map(|ky| (0..right.kernel).map(move |kx| ky * columns + kx * right.dilation))
                 .collect();
-            for x in (0..count).step_by(PIXELS) {
-                let (here, at) = (PIXELS.min(count - x), from - start + x);
-                let met = Met { window: &window, taps: &taps, weights, from: [x * right.stride, right.stride] };
-                let mut first = 0;
-                while first < channels {
-                    let left = channels - first;
-                    first += if F::TILES > 1 && left >= 4 * VECTOR {
-                        self.block::<F, 4>(floats, &met, [at, here, first])
-                    } else if F::TILES > 1 && left >= 2 * VECTOR {
-                        self.block::<F, 2>(floats, &met, [at, here, first])
-                    } else {
-                        // The last block begins early enough to be whole.
-                        first = first.min(channels - VECTOR);
-                        self.block::<F, 1>(floats, &met, [at, here, first])
-                    };
-                }
-            }
+            let some = Line {
+                tiles: &self,
+                window: &window,
+                taps: &taps,
+                weights,
+                columns,
+                count,
+                out: &mut out[(from - start) * channels..][..count * channels],
+            };
+            some.run(floats);
         }
     }
 }
@@ -294,16 +293,6 @@ impl WithFloats for Tiles<'_, '_> {
 /// Columns that the taps of a window reach over.
 fn reach(slide: &Slide) -> usize {
     slide.dilation * (slide.kernel - 1) + 1
-}
-
-/// Numbers that the taps of some neighbouring pixels meet.
-struct Met<'m, 'a> {
-    window: &'m Window<'a>,
-    /// Of each tap: where it is behind the first.
-    taps: &'m [usize],
-    weights: &'m [f32],
-    /// Place of the first tap of the first pixel, and places from one pixel to the next.
-    from: [usize; 2],
 }
 
 impl<'a> Tiles<'a, '_> {
@@ -327,36 +316,169 @@ impl<'a> Tiles<'a, '_> {
             }
         }
     }
+}
 
-    /// Computes some vectors of channels from `first` on of neighbouring pixels, `here` of them from number `x` on; returns how
-    /// many channels.
+/// Neighbouring pixels, and what their taps meet.
+struct Line<'l, 'a, 'o> {
+    tiles: &'l Tiles<'a, 'o>,
+    window: &'l Window<'a>,
+    /// Of each tap: the place that it meets behind the first.
+    taps: &'l [usize],
+    weights: &'l [f32],
+    /// Places of a line of the input.
+    columns: usize,
+    /// Number of pixels.
+    count: usize,
+    out: &'l mut [f32],
+}
+
+impl Line<'_, '_, '_> {
+    /// All pixels and channels.
     #[inline(always)]
-    fn block<F: Floats, const TILES: usize>(
-        &mut self,
-        floats: F,
-        met: &Met<'_, '_>,
-        [x, here, first]: [usize; 3],
-    ) -> usize {
-        let (channels, width) = (self.geometry.out.channels.0, TILES * VECTOR);
+    fn run<F: Floats>(mut self, floats: F) {
+        let right = self.tiles.geometry.slides[2];
+        match (right.dilation, right.kernel, right.stride) {
+            (1, 3, 1) => self.pairs::<F, 3, 1>(floats),
+            (1, 3, 2) => self.pairs::<F, 3, 2>(floats),
+            (1, 5, 1) => self.pairs::<F, 5, 1>(floats),
+            (1, 5, 2) => self.pairs::<F, 5, 2>(floats),
+            _ => self.blocks(floats),
+        }
+    }
+
+    /// Two vectors of channels at a time where windows have so many taps a line, next to each other.
+    #[inline(always)]
+    fn pairs<F: Floats, const WIDTH: usize, const STRIDE: usize>(&mut self, floats: F) {
+        let channels = self.window.channels();
+        let mut first = 0;
+        while first < channels {
+            first += if F::TILES > 1 && channels - first >= 2 * VECTOR {
+                floats.apart(Near::<WIDTH, STRIDE, 2> { line: &mut *self, first });
+                2 * VECTOR
+            } else {
+                // The last block begins early enough to be whole.
+                first = first.min(channels - VECTOR);
+                floats.apart(Near::<WIDTH, STRIDE, 1> { line: &mut *self, first });
+                VECTOR
+            };
+        }
+    }
+
+    /// Some vectors of channels at a time, whatever the windows are.
+    #[inline(always)]
+    fn blocks<F: Floats>(&mut self, floats: F) {
+        let channels = self.window.channels();
+        let mut first = 0;
+        while first < channels {
+            let left = channels - first;
+            first += if F::TILES > 1 && left >= 4 * VECTOR {
+                floats.apart(Any::<4> { line: &mut *self, first });
+                4 * VECTOR
+            } else if F::TILES > 1 && left >= 2 * VECTOR {
+                floats.apart(Any::<2> { line: &mut *self, first });
+                2 * VECTOR
+            } else {
+                // The last block begins early enough to be whole.
+                first = first.min(channels - VECTOR);
+                floats.apart(Any::<1> { line: &mut *self, first });
+                VECTOR
+            };
+        }
+    }
+
+    /// What the sums of some vectors of channels begin with.
+    #[inline(always)]
+    fn start<F: Floats, const TILES: usize>(&self, floats: F, first: usize) -> [[F::V; TILES]; PIXELS] {
         let mut start = [floats.splat(0.0); TILES];
-        if let Some(bias) = self.bias {
-            let (bias, _) = bias[first..first + width].as_chunks::<VECTOR>();
+        if let Some(bias) = self.tiles.bias {
+            let (bias, _) = bias[first..first + TILES * VECTOR].as_chunks::<VECTOR>();
             for (start, bias) in start.iter_mut().zip(bias) {
                 *start = floats.load(bias);
             }
         }
-        let mut sums = [start; PIXELS];
-        met.window.add_taps(floats, (met.taps, met.weights), met.from, first, &mut sums);
-        let [least, greatest] = self.clamp.bounds().map(|bound| floats.splat(bound));
+        [start; PIXELS]
+    }
+
+    /// Writes the results of some vectors of channels of neighbouring pixels.
+    #[inline(always)]
+    fn write<F: Floats, const TILES: usize>(
+        &mut self,
+        floats: F,
+        [x, first]: [usize; 2],
+        sums: &[[F::V; TILES]; PIXELS],
+    ) {
+        let (here, channels) = (PIXELS.min(self.count - x), self.window.channels());
+        let out = &mut self.out[x * channels..];
+        self.tiles.activation.with(floats, Results { floats, sums, here, channels: [first, channels], out });
+    }
+}
+
+/// Some vectors of channels of all pixels of a line, of windows with taps next to each other: a function of its own, so that
+/// sums stay in registers.
+struct Near<'b, 'l, 'a, 'o, const WIDTH: usize, const STRIDE: usize, const TILES: usize> {
+    line: &'b mut Line<'l, 'a, 'o>,
+    first: usize,
+}
+
+impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const TILES: usize> Apart<F>
+    for Near<'_, '_, '_, '_, WIDTH, STRIDE, TILES>
+{
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Near { line, first } = self;
+        let (start, lines) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[1].kernel);
+        for x in (0..line.count).step_by(PIXELS) {
+            let (mut sums, at) = (start, [lines, line.columns, x * STRIDE]);
+            line.window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
+            line.write(floats, [x, first], &sums);
+        }
+    }
+}
+
+/// [`Near`] of any windows.
+struct Any<'b, 'l, 'a, 'o, const TILES: usize> {
+    line: &'b mut Line<'l, 'a, 'o>,
+    first: usize,
+}
+
+impl<F: Floats, const TILES: usize> Apart<F> for Any<'_, '_, '_, '_, TILES> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Any { line, first } = self;
+        let (start, stride) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[2].stride);
+        for x in (0..line.count).step_by(PIXELS) {
+            let mut sums = start;
+            let at = [x * stride, stride];
+            line.window.add_taps(floats, (line.taps, line.weights), at, first, &mut sums);
+            line.write(floats, [x, first], &sums);
+        }
+    }
+}
+
+/// Results of neighbouring pixels that are written.
+struct Results<'a, F: Floats, const TILES: usize> {
+    floats: F,
+    sums: &'a [[F::V; TILES]; PIXELS],
+    /// Number of pixels.
+    here: usize,
+    /// The first channel of the vectors, and the channels of a pixel.
+    channels: [usize; 2],
+    out: &'a mut [f32],
+}
+
+impl<F: Floats, const TILES: usize> WithActivation<F> for Results<'_, F, TILES> {
+    #[inline(always)]
+    fn run(self, function: impl Activate<F>) {
+        let Results { floats, sums, here, channels: [first, channels], out } = self;
         each_row!(pixel < PIXELS => {
             if pixel < here {
-                let (out, _) = self.out[(x + pixel) * channels + first..][..width].as_chunks_mut::<VECTOR>();
-                for (sums, out) in sums[pixel].iter().zip(out) {
-                    floats.store(floats.at_most(greatest, floats.at_least(least, *sums)), out);
+                let results = function.of_each(floats, sums[pixel]);
+                let (out, _) = out[pixel * channels + first..][..TILES * VECTOR].as_chunks_mut::<VECTOR>();
+                for (result, out) in results.into_iter().zip(out) {
+                    floats.store(result, out);
                 }
             }
         });
-        width
     }
 }
 
@@ -367,7 +489,7 @@ fn pixel(
     weight: &[f32],
     bias: Option<&[f32]>,
     [y, x]: [usize; 2],
-    clamp: Clamp,
+    activation: Activation,
     out: &mut [f32],
 ) {
     let Geometry { input: images, slides, .. } = geometry;
@@ -397,7 +519,7 @@ fn pixel(
                 }
             }
         }
-        clamp.apply(&mut sums);
+        activation.apply(&mut sums);
         out.copy_from_slice(&sums[..count]);
     }
 }

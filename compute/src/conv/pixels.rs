@@ -7,7 +7,7 @@
 use super::blocked::{BlockedWeight, Channels, Image, blocks_of, finish};
 use super::few_channels::{self, Patches};
 use super::geometry::Geometry;
-use crate::epilogue::{Clamp, Epilogue};
+use crate::epilogue::{Activation, Epilogue};
 use crate::gemm::single::LOADED;
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
@@ -41,7 +41,7 @@ pub(super) fn convolve(
 ) {
     let Geometry { input: images, out: to, .. } = geometry;
     let (area, channels, blocks) = (to.area(), to.channels.0, blocks_of(geometry));
-    let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
+    let activation = epilogue.map_or(Activation::None, Epilogue::activation);
     let work = geometry.work() / to.batch.0.max(1);
     let weights = geometry.weight.area() * geometry.group_channels()[0] * channels;
     // Of few pixels the weight is all that takes time.
@@ -68,13 +68,14 @@ pub(super) fn convolve(
         !copies && parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads && ends_together;
     let is_pointwise = geometry.is_pointwise();
     for n in 0..to.batch.0 {
-        let image = Image { geometry, is_pointwise, data: &input[n * images.batch.1..], bias, packed, blocks, clamp };
+        let image =
+            Image { geometry, is_pointwise, data: &input[n * images.batch.1..], bias, packed, blocks, activation };
         let out = &mut out[n * to.batch.1..][..area * channels];
         // A large weight is read once if threads share the channels.
         if by_channels {
             for_each(true, WriteColumns(out, channels, width), |block, mut columns| {
                 path.run(Part { image: &image, group: 0, block, pixels: [0, area], offset: 0, out: &mut columns });
-                if let Some(epilogue) = epilogue.filter(|epilogue| epilogue.is_more_than_clamp()) {
+                if let Some(epilogue) = epilogue.filter(|epilogue| epilogue.has_more()) {
                     finish(epilogue, &mut columns, area);
                 }
             });

@@ -226,6 +226,28 @@ fn weights_are_packed_with_factors_as_they_are_multiplied_before() {
     assert!(met > 10, "{met}");
 }
 
+/// A single pixel has its channels next to each other, whatever order its strides say.
+#[test]
+fn single_pixels_are_read_in_place() {
+    let mut random = Random::new(65);
+    let geometry = Geometry {
+        input: Images::channels_first(3, 40, [1, 1, 1]),
+        weight: Images::channels_first(24, 40, [1, 1, 1]),
+        out: Images::channels_first(3, 24, [1, 1, 1]),
+        slides: [Slide::POINT; 3],
+        groups: 1,
+        transposed: false,
+    };
+    assert_eq!(Algorithm::of(&geometry), Algorithm::Pixels);
+    let (input, weight) = (random.floats(elements(&geometry.input)), random.floats(elements(&geometry.weight)));
+    let operands = Operands { input: &input, weight: &weight, bias: None };
+    let [mut want, mut have] = [vec![0f32; elements(&geometry.out)], vec![f32::NAN; elements(&geometry.out)]];
+    direct::convolve(&geometry, &operands, &mut want);
+    Convolution::new(true, None).run(&geometry, &operands, None, &mut [], &mut have).unwrap();
+    let most = have.iter().zip(&want).map(|(have, want)| (have - want).abs()).fold(0.0, f32::max);
+    assert!(most < 1e-5, "{most}");
+}
+
 #[test]
 fn images_without_channels_give_the_bias() {
     let slide = Slide { input: 40, kernel: 3, stride: 1, padding: 1, dilation: 1 };

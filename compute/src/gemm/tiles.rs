@@ -261,13 +261,40 @@ pub(crate) fn load<F: Vectors, const TILES: usize>(floats: F, row: &[f32]) -> [F
 #[inline(always)]
 pub(crate) fn store<F: Vectors, const TILES: usize>(floats: F, vectors: [F::V; TILES], row: &mut [f32]) {
     let (whole, rest) = row.as_chunks_mut::<LANES>();
+    if let Ok(whole) = <&mut [[f32; LANES]; TILES]>::try_from(&mut *whole) {
+        // Nearly always.
+        for (vector, row) in vectors.into_iter().zip(whole) {
+            floats.store(vector, row);
+        }
+        return;
+    }
     for (tile, vector) in vectors.into_iter().enumerate() {
         if let Some(row) = whole.get_mut(tile) {
             floats.store(vector, row);
         } else if tile == whole.len() {
             let mut last = [0.0; LANES];
             floats.store(vector, &mut last);
-            rest.copy_from_slice(&last[..rest.len()]);
+            copy_some(&last, rest);
         }
     }
+}
+
+/// Copies as many of the first numbers as there is room for: some at a time, which takes less time than a call.
+#[inline(always)]
+fn copy_some(from: &[f32; LANES], to: &mut [f32]) {
+    let (from, to) = copy_first::<8>(from, to);
+    let (from, to) = copy_first::<4>(from, to);
+    let (from, to) = copy_first::<2>(from, to);
+    copy_first::<1>(from, to);
+}
+
+/// Copies the first `COUNT` numbers if there is room for them; returns the others, and the rest of the room.
+#[inline(always)]
+fn copy_first<'f, 't, const COUNT: usize>(from: &'f [f32], to: &'t mut [f32]) -> (&'f [f32], &'t mut [f32]) {
+    if to.len() < COUNT {
+        return (from, to);
+    }
+    let ((some, from), (room, to)) = (from.split_at(COUNT), to.split_at_mut(COUNT));
+    room.copy_from_slice(some);
+    (from, to)
 }

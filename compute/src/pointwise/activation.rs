@@ -55,10 +55,7 @@ pub fn silu(compute: ScalarType) -> Option<Body> {
 /// Picks the loop of `a * min(max(a + 3, 0), 6) / 6`, of `f32` only: the results are those of the operations one by one.
 pub fn hard_swish(compute: ScalarType) -> Option<Body> {
     fn run(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        let value = |x: f32| {
-            let raised = if x + 3.0 < 0.0 { 0.0 } else { x + 3.0 };
-            x * (if raised > 6.0 { 6.0 } else { raised }) / 6.0
-        };
+        let value = super::hard_swish;
         let out: &mut [f32] = bytemuck::cast_slice_mut(out);
         match lanes[0].values::<f32>() {
             Values::Each(input) => wide(|| out.iter_mut().zip(input).for_each(|(y, x)| *y = value(*x))),

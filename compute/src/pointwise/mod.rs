@@ -29,6 +29,13 @@ use edgepack_format::scalar::ScalarType;
 use crate::element::Scalar;
 use crate::number::{Compute, Number};
 
+/// `x * min(max(x + 3, 0), 6) / 6`; NaN stays.
+#[inline(always)]
+pub(crate) fn hard_swish(x: f32) -> f32 {
+    let raised = if x + 3.0 < 0.0 { 0.0 } else { x + 3.0 };
+    x * (if raised > 6.0 { 6.0 } else { raised }) / 6.0
+}
+
 /// One operand of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane<'a> {

@@ -44,6 +44,12 @@ impl Vectors for NeonFloats {
     }
 
     #[inline(always)]
+    fn over(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        std::array::from_fn(|part| unsafe { vdivq_f32(a[part], b[part]) })
+    }
+
+    #[inline(always)]
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the token exists.
         std::array::from_fn(|part| unsafe { vbslq_f32(vcgtq_f32(least[part], x[part]), least[part], x[part]) })

@@ -4,7 +4,7 @@
 //! differs from them by the rounding of products alone.
 #![allow(unsafe_code)]
 
-use super::apart::Apart;
+use super::apart::{Apart, each_row};
 
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
@@ -34,6 +34,8 @@ pub(crate) trait Vectors: Copy {
     fn store(self, v: Self::V, to: &mut [f32; LANES]);
     /// `a * b + c`.
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `a / b`.
+    fn over(self, a: Self::V, b: Self::V) -> Self::V;
     /// The greater of each pair, and `x` where one is NaN.
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V;
     /// The smaller of each pair, and `x` where one is NaN.
@@ -129,6 +131,12 @@ impl Vectors for Plain {
     fn fma(self, a: Self::V, b: Self::V, mut c: Self::V) -> Self::V {
         c.iter_mut().zip(a.iter().zip(b)).for_each(|(c, (a, b))| *c += a * b);
         c
+    }
+
+    #[inline(always)]
+    fn over(self, mut a: Self::V, b: Self::V) -> Self::V {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a /= b);
+        a
     }
 
     #[inline(always)]
@@ -240,6 +248,11 @@ impl<'a> Window<'a> {
         Window { places: arrayvec::ArrayVec::new(), channels, data: std::marker::PhantomData }
     }
 
+    /// Channels of a pixel.
+    pub(crate) fn channels(&self) -> usize {
+        self.channels
+    }
+
     /// The most columns of so many lines.
     pub(crate) fn most_columns(lines: usize) -> usize {
         MOST_PLACES / lines.max(1)
@@ -271,6 +284,66 @@ impl<'a> Window<'a> {
         assert!(end <= line.len(), "a pixel without all channels");
         let start = line.as_ptr();
         self.places.extend((0..count).map(|column| start.wrapping_add(column * step)));
+    }
+
+    /// Adds to the sums of neighbouring pixels as [`Window::add_taps`] does, in the same order, for windows whose lines have
+    /// `WIDTH` taps next to each other and are `STRIDE` places apart: what a place has is read once for all pixels. `columns`
+    /// places of each of `lines` lines were added; the first tap of the first pixel meets place `from` of the first line.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer channels, weights or places.
+    #[inline(always)]
+    pub(crate) fn add_lines<
+        F: Floats,
+        const TILES: usize,
+        const PIXELS: usize,
+        const WIDTH: usize,
+        const STRIDE: usize,
+    >(
+        &self,
+        floats: F,
+        weights: &[f32],
+        [lines, columns, from]: [usize; 3],
+        first: usize,
+        sums: &mut [[F::V; TILES]; PIXELS],
+    ) {
+        let end = first.saturating_add(TILES * LANES);
+        assert!(end <= self.channels, "channels beyond the last");
+        assert!(lines.saturating_mul(WIDTH).saturating_mul(self.channels) <= weights.len(), "a tap without weights");
+        let last = lines.saturating_sub(1).saturating_mul(columns).saturating_add(from);
+        assert!(last.saturating_add(WIDTH + (PIXELS - 1) * STRIDE) <= self.places.len(), "places beyond the last");
+        let (mut all, mut weight) = (*sums, weights.as_ptr());
+        for line in 0..lines {
+            let places = self.places.as_ptr().wrapping_add(from + line * columns);
+            let mut factors = [[floats.splat(0.0); TILES]; WIDTH];
+            for factors in &mut factors {
+                for (tile, factor) in factors.iter_mut().enumerate() {
+                    // SAFETY: `weight` is that of channel 0 of a tap, whose weights are in the slice, and `first` with the
+                    // vectors behind it is within the channels; an array is aligned as its elements.
+                    *factor = floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() });
+                }
+                weight = weight.wrapping_add(self.channels);
+            }
+            each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
+                // SAFETY: the last place that the last pixel meets on the last line is one of those that there are.
+                let place = unsafe { *places.add(column) };
+                let mut values = [floats.splat(0.0); TILES];
+                for (tile, value) in values.iter_mut().enumerate() {
+                    // SAFETY: each place has `channels` floats, and `first` with the vectors behind it is within them.
+                    *value = floats.load(unsafe { &*place.add(first + tile * LANES).cast::<[f32; LANES]>() });
+                }
+                each_row!(pixel < PIXELS => {
+                    if column >= pixel * STRIDE && column - pixel * STRIDE < WIDTH {
+                        for tile in 0..TILES {
+                            let factor = factors[column - pixel * STRIDE][tile];
+                            all[pixel][tile] = floats.fma(values[tile], factor, all[pixel][tile]);
+                        }
+                    }
+                });
+            });
+        }
+        *sums = all;
     }
 
     /// Adds what taps meet times their weights to the sums of neighbouring pixels, for some vectors of channels from `first`
@@ -331,13 +404,14 @@ mod tests {
     struct All([[f32; LANES]; 3]);
 
     impl WithFloats for All {
-        type Output = [[f32; LANES]; 8];
+        type Output = [[f32; LANES]; 9];
 
         #[inline(always)]
         fn run<F: Floats>(self, floats: F) -> Self::Output {
             let [a, b, c] = self.0.map(|numbers| floats.load(&numbers));
             let results = [
                 floats.fma(a, b, c),
+                floats.over(a, floats.splat(4.0)),
                 floats.plus(a, b),
                 floats.minus(b, c),
                 floats.at_least(a, b),
@@ -394,7 +468,7 @@ mod tests {
         (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
         (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let bits =
-            |results: [[f32; LANES]; 8]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+            |results: [[f32; LANES]; 9]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
         let want = bits(FloatPath::Plain.run(All(numbers)));
         for path in FloatPath::all().into_iter().flatten() {
             // Products of small whole numbers are exact.

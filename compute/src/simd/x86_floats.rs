@@ -62,6 +62,12 @@ impl Vectors for Avx2Floats {
     }
 
     #[inline(always)]
+    fn over(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { [_mm256_div_ps(a[0], b[0]), _mm256_div_ps(a[1], b[1])] }
+    }
+
+    #[inline(always)]
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { [_mm256_max_ps(least[0], x[0]), _mm256_max_ps(least[1], x[1])] }
@@ -174,6 +180,12 @@ impl Vectors for HalfAvx2 {
     }
 
     #[inline(always)]
+    fn over(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token exists.
+        unsafe { _mm256_div_ps(a, b) }
+    }
+
+    #[inline(always)]
     fn at_least(self, least: __m256, x: __m256) -> __m256 {
         // SAFETY: the token exists. The instruction gives its second operand where one is NaN.
         unsafe { _mm256_max_ps(least, x) }
@@ -270,6 +282,12 @@ impl Vectors for Avx512Floats {
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V {
         // SAFETY: the token exists.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn over(self, a: Self::V, b: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { _mm512_div_ps(a, b) }
     }
 
     #[inline(always)]

@@ -15,7 +15,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::blocked::finish;
 use super::geometry::{Geometry, Operands};
-use crate::epilogue::{Clamp, Epilogue};
+use crate::epilogue::{Activation, Epilogue};
 use crate::error::{Error, ErrorKind};
 use crate::gemm::blocks::Blocks;
 use crate::simd::float_path::FloatPath;
@@ -146,7 +146,7 @@ struct Image<'a> {
     operands: &'a Operands<'a, f32>,
     packed: &'a TransformedWeight,
     blocks: Blocks,
-    clamp: Clamp,
+    activation: Activation,
 }
 
 /// Computes all images: pixels of the input have their channels next to each other, and those of the output no gaps. The
@@ -161,7 +161,7 @@ pub(super) fn convolve(
 ) -> Result<(), Error> {
     let (to, tiling, blocks) = (&geometry.out, Tiling::of(geometry), blocks_of(geometry));
     let (each, channels) = (strip_len(geometry.input.channels.0), to.channels.0);
-    let clamp = epilogue.map_or(Clamp::NONE, Epilogue::first_clamp);
+    let activation = epilogue.map_or(Activation::None, Epilogue::activation);
     let parallel = PRODUCT.pays(geometry.work() / to.batch.0.max(1) / RESULTS);
     let threads = if parallel { threads::current() } else { 1 };
     let strips = scratch.len() / each;
@@ -170,7 +170,7 @@ pub(super) fn convolve(
     }
     let by_channels = threads > 1 && geometry.groups == 1 && blocks.bytes() > CACHE && blocks.balance(threads) >= EVEN;
     for number in 0..to.batch.0 {
-        let image = Image { geometry, tiling, number, operands, packed, blocks, clamp };
+        let image = Image { geometry, tiling, number, operands, packed, blocks, activation };
         let out = &mut out[number * to.batch.1..][..to.area() * channels];
         if by_channels {
             image.by_channels(epilogue, &mut scratch[..strips * each], out);
@@ -222,7 +222,7 @@ impl Image<'_> {
                 let first = first + strip * STRIP;
                 path.run(Transform { image: self, tiles: first..tiles.end.min(first + STRIP), to });
             });
-            let epilogue = epilogue.filter(|epilogue| tiles.end == count && epilogue.is_more_than_clamp());
+            let epilogue = epilogue.filter(|epilogue| tiles.end == count && epilogue.has_more());
             for_each(true, WriteColumns(&mut *out, to.channels.0, self.blocks.width()), |block, mut columns| {
                 let (tiles, out) = (tiles.clone(), &mut columns);
                 path.run(Products { image: self, group: 0, block, tiles, points, from: 0, column: 0, out });

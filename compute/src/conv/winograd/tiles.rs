@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::transform::{IN_ALL, POINTS, RESULTS, SIDE, results, tile};
 use super::{Image, ROWS, STRIP, row_len, strip_len};
 use crate::conv::direct;
+use crate::epilogue::{Activate, WithActivation};
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
@@ -90,7 +91,7 @@ impl<'a> Image<'a> {
         let sum = direct::sum(self.geometry, [operands.input, operands.weight], [self.number, channel], place);
         let product = (f64::from(sum) * self.packed.factor(channel)) as f32;
         let mut element = [product + operands.bias.map_or(0.0, |bias| bias[channel])];
-        self.clamp.apply(&mut element);
+        self.activation.apply(&mut element);
         element[0]
     }
 }
@@ -138,7 +139,6 @@ impl Products<'_, '_, '_> {
             image,
             weights,
             bias: load(floats, bias),
-            bounds: image.clamp.bounds().map(|bound| floats.splat(bound)),
             inputs: group * inputs..(group + 1) * inputs,
             from,
             places: column..column + columns.len(),
@@ -170,8 +170,6 @@ struct Block<'a, F: Floats, const VECTORS: usize> {
     image: &'a Image<'a>,
     weights: &'a [[Line; VECTORS]],
     bias: [F::V; VECTORS],
-    /// Numbers that results are kept within.
-    bounds: [F::V; 2],
     /// Input channels of the group.
     inputs: Range<usize>,
     /// The pixel that is row 0 of the output, and columns of the output.
@@ -230,7 +228,26 @@ impl<F: Floats, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '
                 }
             });
         }
-        let ([least, greatest], mut check) = (block.bounds, zero);
+        block.image.activation.with(floats, Results { floats, block, first, count, out });
+    }
+}
+
+/// Results of tiles that are written.
+struct Results<'b, 'a, 'o, F: Floats, const VECTORS: usize> {
+    floats: F,
+    block: &'b mut Block<'a, F, VECTORS>,
+    /// The first tile, and how many there are.
+    first: usize,
+    count: usize,
+    out: &'b mut Columns<'o, f32>,
+}
+
+impl<F: Floats, const VECTORS: usize> WithActivation<F> for Results<'_, '_, '_, F, VECTORS> {
+    #[inline(always)]
+    fn run(self, function: impl Activate<F>) {
+        let Results { floats, block, first, count, out } = self;
+        let zero = floats.splat(0.0);
+        let mut check = zero;
         for row in 0..count {
             let mut all = [[zero; RESULTS * RESULTS]; VECTORS];
             for (vector, all) in all.iter_mut().enumerate() {
@@ -241,7 +258,7 @@ impl<F: Floats, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '
                 *all = results(floats, sums);
                 for result in all {
                     check = floats.fma(*result, zero, check);
-                    *result = floats.at_most(greatest, floats.at_least(least, *result));
+                    *result = function.of(floats, *result);
                 }
             }
             let pixels = block.image.pixels(first + row);

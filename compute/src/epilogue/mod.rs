@@ -3,6 +3,8 @@
 //! Invariant: an operation computes with the very loop of [`pointwise`](crate::pointwise) or
 //! [`quantise`](crate::quantise) that represents it, so results are equal to the bit whether it runs here or alone.
 
+mod activation;
+
 use std::fmt;
 
 use arrayvec::ArrayVec;
@@ -10,10 +12,11 @@ use edgepack_format::scalar::ScalarType;
 
 use crate::element::Scalar;
 use crate::error::{Error, ErrorKind, room};
-use crate::pointwise::{Lane, Params, Table, activation, unary};
+use crate::pointwise::{Lane, Params, Table, activation as loops, unary};
 use crate::quantise::{Affine, dequantizer, quantizer};
 use crate::simd::wide;
 use crate::threads::for_each_piece;
+pub(crate) use activation::{Activate, Activation, WithActivation};
 
 /// One operation. All but the last two take FLOAT and give FLOAT.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -113,20 +116,20 @@ impl Operation {
     fn function(&self) -> Option<Function> {
         Some(match *self {
             Operation::Clamp { least, greatest } => {
-                Function { operands: ([least, greatest], 2), ..Function::new("clamp", activation::clamp) }
+                Function { operands: ([least, greatest], 2), ..Function::new("clamp", loops::clamp) }
             }
-            Operation::Relu => Function::new("relu", activation::relu),
+            Operation::Relu => Function::new("relu", loops::relu),
             Operation::LeakyRelu { slope } => {
-                Function { params: ([slope, 0.0, 0.0], 1), ..Function::new("leaky_relu", activation::leaky_relu) }
+                Function { params: ([slope, 0.0, 0.0], 1), ..Function::new("leaky_relu", loops::leaky_relu) }
             }
             Operation::Elu { alpha, scale, input_scale } => {
-                Function { params: ([alpha, scale, input_scale], 3), ..Function::new("elu", activation::elu) }
+                Function { params: ([alpha, scale, input_scale], 3), ..Function::new("elu", loops::elu) }
             }
-            Operation::Sigmoid => Function::new("sigmoid", activation::sigmoid),
-            Operation::Silu => Function::new("silu", activation::silu),
-            Operation::HardSwish => Function::new("hard_swish", activation::hard_swish),
-            Operation::Gelu => Function::new("gelu", activation::gelu),
-            Operation::GeluTanh => Function::new("gelu_tanh", activation::gelu_tanh),
+            Operation::Sigmoid => Function::new("sigmoid", loops::sigmoid),
+            Operation::Silu => Function::new("silu", loops::silu),
+            Operation::HardSwish => Function::new("hard_swish", loops::hard_swish),
+            Operation::Gelu => Function::new("gelu", loops::gelu),
+            Operation::GeluTanh => Function::new("gelu_tanh", loops::gelu_tanh),
             Operation::Tanh => Function::new("tanh", unary::tanh),
             Operation::Exp => Function::new("exp", unary::exp),
             Operation::Neg => Function::new("neg", unary::neg),
@@ -195,32 +198,6 @@ impl fmt::Display for Operation {
                 numbers.into_iter().try_for_each(|number| write!(f, " {number}"))
             }
             (_, None) => Ok(()),
-        }
-    }
-}
-
-/// Bounds of results.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Clamp {
-    least: f32,
-    greatest: f32,
-}
-
-impl Clamp {
-    /// No bounds.
-    pub(crate) const NONE: Clamp = Clamp { least: f32::NEG_INFINITY, greatest: f32::INFINITY };
-
-    /// The least and the greatest.
-    pub(crate) fn bounds(&self) -> [f32; 2] {
-        [self.least, self.greatest]
-    }
-
-    /// Clamps; NaN stays.
-    #[inline(always)]
-    pub(crate) fn apply(&self, results: &mut [f32]) {
-        for x in results {
-            let raised = if *x < self.least { self.least } else { *x };
-            *x = if raised > self.greatest { self.greatest } else { raised };
         }
     }
 }
@@ -305,30 +282,31 @@ impl Epilogue {
         }
     }
 
-    /// The bounds that come first, if any do, for loops that clamp themselves; and the operations behind them.
-    fn split(&self) -> (Option<Clamp>, &[Operation]) {
-        let (clamp, rest) = match self.operations.split_first() {
-            Some((Operation::Relu, rest)) => (Clamp { least: 0.0, ..Clamp::NONE }, rest),
+    /// The operation that comes first, if it is an activation that loops do themselves; and the operations behind it.
+    fn split(&self) -> (Activation, &[Operation]) {
+        let (activation, rest) = match self.operations.split_first() {
+            Some((Operation::Relu, rest)) => (Activation::Least(0.0), rest),
             // Bounds that are NaN make NaN of everything in the loop of the operation, and nothing in ours.
             Some((&Operation::Clamp { least, greatest }, rest)) if !least.is_nan() && !greatest.is_nan() => {
-                (Clamp { least, greatest }, rest)
+                (Activation::clamp(least, greatest), rest)
             }
-            _ => return (None, &self.operations),
+            Some((Operation::HardSwish, rest)) => (Activation::HardSwish, rest),
+            _ => return (Activation::None, &self.operations),
         };
-        (Some(clamp), rest)
+        (activation, rest)
     }
 
-    /// The bounds that come first, for loops that clamp themselves and then call [`Epilogue::finish`].
-    pub(crate) fn first_clamp(&self) -> Clamp {
-        self.split().0.unwrap_or(Clamp::NONE)
+    /// The activation that comes first, for loops that do it themselves and then call [`Epilogue::finish`].
+    pub(crate) fn activation(&self) -> Activation {
+        self.split().0
     }
 
-    /// Returns whether there are operations behind the first clamp.
-    pub(crate) fn is_more_than_clamp(&self) -> bool {
+    /// Returns whether there are operations behind the activation.
+    pub(crate) fn has_more(&self) -> bool {
         !self.split().1.is_empty()
     }
 
-    /// Does the operations behind the first clamp in place; [`Epilogue::expect_floats`] allows it.
+    /// Does the operations behind the activation in place; [`Epilogue::expect_floats`] allows it.
     pub(crate) fn finish(&self, results: &mut [f32]) {
         let (_, operations) = self.split();
         if operations.is_empty() {
@@ -351,11 +329,9 @@ impl Epilogue {
     /// Unless [`Epilogue::expect_floats`] allows it.
     pub fn in_place(&self, results: &mut [f32]) {
         assert!(self.expect_floats().is_ok(), "operations that change the element type have no place to do so");
-        let (clamp, _) = self.split();
+        let activation = self.activation();
         for_each_piece(results, 1, |_, results| {
-            if let Some(clamp) = clamp {
-                wide(|| clamp.apply(results));
-            }
+            wide(|| activation.apply(results));
             self.finish(results);
         });
     }
@@ -368,20 +344,19 @@ impl Epilogue {
     }
 
     fn run_piece(&self, from: &[u8], to: &mut [u8], widths: [usize; 2]) {
-        let (clamp, operations) = self.split();
-        let (mut clamped, mut buffers) = (ArrayVec::<f32, BLOCK>::new(), None);
+        let (activation, operations) = self.split();
+        let (mut done, mut buffers) = (ArrayVec::<f32, BLOCK>::new(), None);
         for (from, to) in from.chunks(BLOCK * widths[0]).zip(to.chunks_mut(BLOCK * widths[1])) {
             let count = to.len() / widths[1];
             let from = &from[..count * widths[0]];
-            match clamp {
-                None => chain(self.input, operations, from, to, count, &mut buffers),
-                Some(clamp) => {
-                    clamped.clear();
-                    let _ = clamped.try_extend_from_slice(bytemuck::cast_slice(from));
-                    wide(|| clamp.apply(&mut clamped));
-                    chain(self.input, operations, bytemuck::cast_slice(&clamped), to, count, &mut buffers);
-                }
+            if activation == Activation::None {
+                chain(self.input, operations, from, to, count, &mut buffers);
+                continue;
             }
+            done.clear();
+            let _ = done.try_extend_from_slice(bytemuck::cast_slice(from));
+            wide(|| activation.apply(&mut done));
+            chain(self.input, operations, bytemuck::cast_slice(&done), to, count, &mut buffers);
         }
     }
 }
