@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use crate::simd::floats::{LANES as VECTOR, MOST_TAPS};
+use crate::simd::floats::LANES as VECTOR;
+use crate::simd::window::MOST_TAPS;
 use crate::spatial::Slide;
 
 /// Most elements of a band with the padding around it; they stay in the nearest cache.

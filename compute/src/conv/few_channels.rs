@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use super::blocked::{Channels, Image};
 use super::geometry::Geometry;
 use crate::simd::apart::Apart;
-use crate::simd::floats::{Floats, HALF, Vectors, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, Vectors, WithFloats, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::Columns;
 
@@ -149,6 +149,10 @@ impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_
         let Tile { channels, tap_rows, len, tile, to, count, out } = self;
         let mut sums = channels.start::<ROWS>();
         for ((numbers, step), weights) in tap_rows.iter().zip(channels.weights.chunks_exact(len.max(1))) {
+            if count == ROWS {
+                add_products_of(floats, (&numbers[tile * step..], *step), weights, &mut sums);
+                continue;
+            }
             let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &numbers[(tile + row.min(count - 1)) * step..][..len];

@@ -11,7 +11,7 @@ use crate::epilogue::{Activation, Epilogue};
 use crate::gemm::single::LOADED;
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each, for_each_at};
 
@@ -208,6 +208,9 @@ impl Image<'_> {
         let [channels, _] = geometry.group_channels();
         if self.is_pointwise {
             let stride = images.channels.0;
+            if count == ROWS {
+                return add_products_of(floats, (&data[first * stride + group..], stride), weights, sums);
+            }
             let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];

@@ -2,11 +2,14 @@
 //!
 //! Invariant: results are those of the loop over elements, to the bit but for the bits of NaN.
 
+use std::ops::Range;
+
 use super::{Axis, Windows};
 use crate::padded::{PADDED, Padded, met};
+use crate::simd::apart::{Apart, each_row};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, write};
-use crate::spatial::Images;
+use crate::spatial::{Images, Slide};
 use crate::threads::{Cost, for_each_piece_at};
 
 /// Nanoseconds of a tap of a window.
@@ -111,29 +114,118 @@ impl WithFloats for GreatestRow<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<F: Floats>(self, floats: F) {
-        let Windows { input, out: to, axes: [_, down, right] } = self.windows;
-        let channels = to.channels.0;
-        let height = down.taps(self.y);
-        for (x, out) in self.out.chunks_exact_mut(channels).enumerate() {
-            let width = right.taps(x);
+    fn run<F: Floats>(mut self, floats: F) {
+        let Windows { out: to, axes: [_, _, right], .. } = self.windows;
+        let (channels, width) = (to.channels.0, to.sizes[2]);
+        // Places whose windows are inside of the line, if so many are computed together.
+        let mut inside = 0..0;
+        if let Axis::Sliding(Slide { input, kernel, stride, padding, dilation: 1 }) = *right {
+            let left = padding.div_ceil(stride).min(width);
+            let end = (input + padding).checked_sub(kernel).map_or(0, |free| free / stride + 1).min(width);
+            if end >= left + PIXELS {
+                inside = match (kernel, stride) {
+                    (2, 2) => self.near::<F, 2, 2>(floats, left..end, padding),
+                    (3, 1) => self.near::<F, 3, 1>(floats, left..end, padding),
+                    (3, 2) => self.near::<F, 3, 2>(floats, left..end, padding),
+                    _ => 0..0,
+                };
+            }
+        }
+        for x in (0..inside.start).chain(inside.end..width) {
             let mut first = 0;
             while first < channels {
                 // The last vector begins early enough to be whole.
                 first = first.min(channels - VECTOR);
-                let mut greatest = floats.splat(f32::NEG_INFINITY);
-                for y in (height.first..).step_by(down.dilation()).take(height.count) {
-                    let line = &self.data[y * input.strides[1] + first..];
-                    for x in (width.first..).step_by(right.dilation()).take(width.count) {
-                        let Some(values) = line[x * channels..].first_chunk() else { continue };
-                        greatest = floats.greater(greatest, floats.load(values));
-                    }
-                }
-                if let Some(out) = out[first..].first_chunk_mut() {
-                    floats.store(greatest, out);
-                }
+                self.window(floats, x, first);
                 first += VECTOR;
             }
+        }
+    }
+}
+
+/// Neighbouring pixels that are computed together.
+const PIXELS: usize = 4;
+/// The most columns that their windows meet.
+const MOST_COLUMNS: usize = 12;
+
+impl GreatestRow<'_, '_> {
+    /// A vector of channels from `first` on of the place `x`.
+    #[inline(always)]
+    fn window<F: Floats>(&mut self, floats: F, x: usize, first: usize) {
+        let Windows { input, out: to, axes: [_, down, right] } = self.windows;
+        let (channels, height, width) = (to.channels.0, down.taps(self.y), right.taps(x));
+        let mut greatest = floats.splat(f32::NEG_INFINITY);
+        for y in (height.first..).step_by(down.dilation()).take(height.count) {
+            let line = &self.data[y * input.strides[1] + first..];
+            for x in (width.first..).step_by(right.dilation()).take(width.count) {
+                let Some(values) = line[x * channels..].first_chunk() else { continue };
+                greatest = floats.greater(greatest, floats.load(values));
+            }
+        }
+        if let Some(out) = self.out[x * channels + first..].first_chunk_mut() {
+            floats.store(greatest, out);
+        }
+    }
+
+    /// All channels of places whose windows are inside of the line and have so many taps; returns the places.
+    #[inline(always)]
+    fn near<F: Floats, const WIDTH: usize, const STRIDE: usize>(
+        &mut self,
+        floats: F,
+        places: Range<usize>,
+        padding: usize,
+    ) -> Range<usize> {
+        let channels = self.windows.out.channels.0;
+        let mut first = 0;
+        while first < channels {
+            // The last vector begins early enough to be whole.
+            first = first.min(channels - VECTOR);
+            floats.apart(Near::<WIDTH, STRIDE> { row: &mut *self, first, places: places.clone(), padding });
+            first += VECTOR;
+        }
+        places
+    }
+}
+
+/// A vector of channels of places whose windows are inside of the line: a function of its own, so that what columns have stays
+/// in registers. Of each column the greatest of all lines is found once.
+struct Near<'b, 'a, 'o, const WIDTH: usize, const STRIDE: usize> {
+    row: &'b mut GreatestRow<'a, 'o>,
+    first: usize,
+    places: Range<usize>,
+    /// Columns before the first of the line.
+    padding: usize,
+}
+
+impl<F: Floats, const WIDTH: usize, const STRIDE: usize> Apart<F> for Near<'_, '_, '_, WIDTH, STRIDE> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Near { row: GreatestRow { windows, data, y, out }, first, places, padding } = self;
+        let Windows { input, out: to, axes: [_, down, _] } = windows;
+        let (channels, height) = (to.channels.0, down.taps(*y));
+        for x in places.clone().step_by(PIXELS) {
+            // The last pixels begin early enough to be as many.
+            let x = x.min(places.end - PIXELS);
+            let left = x * STRIDE - padding;
+            let mut columns = [floats.splat(f32::NEG_INFINITY); MOST_COLUMNS];
+            for y in (height.first..).step_by(down.dilation()).take(height.count) {
+                let line = &data[y * input.strides[1] + left * channels + first..];
+                let line = &line[..(WIDTH + (PIXELS - 1) * STRIDE - 1) * channels + VECTOR];
+                each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
+                    if let Some(values) = line[column * channels..].first_chunk() {
+                        columns[column] = floats.greater(columns[column], floats.load(values));
+                    }
+                });
+            }
+            each_row!(pixel < PIXELS => {
+                let mut greatest = columns[pixel * STRIDE];
+                for column in 1..WIDTH {
+                    greatest = floats.greater(greatest, columns[pixel * STRIDE + column]);
+                }
+                if let Some(out) = out[(x + pixel) * channels + first..].first_chunk_mut() {
+                    floats.store(greatest, out);
+                }
+            });
         }
     }
 }
@@ -142,7 +234,6 @@ impl WithFloats for GreatestRow<'_, '_> {
 mod tests {
     use super::*;
     use crate::random::Random;
-    use crate::spatial::Slide;
 
     /// The greatest floats, NaN among them, with vectors and without.
     #[test]

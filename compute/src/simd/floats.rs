@@ -227,172 +227,47 @@ pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
     *sums = all;
 }
 
-/// The most taps of a window over neighbouring pixels.
-pub(crate) const MOST_TAPS: usize = 64;
-/// The most places of the input that a [`Window`] knows.
-const MOST_PLACES: usize = 1024;
+/// Rows that are found from one place.
+const NEAR: usize = 4;
 
-/// Places of the input that windows over neighbouring pixels of a line meet: some lines of the input, of as many columns each.
-/// At a place is one number per channel.
+/// Adds products as [`add_products`] does, to the same bits, of rows that are `step` numbers apart: their places take fewer
+/// registers then.
 ///
-/// Invariant: each of the places that were added points to `channels` floats that are borrowed for `'a`.
-pub(crate) struct Window<'a> {
-    places: arrayvec::ArrayVec<*const f32, MOST_PLACES>,
-    channels: usize,
-    data: std::marker::PhantomData<&'a [f32]>,
-}
-
-impl<'a> Window<'a> {
-    /// Without places, of pixels with so many channels.
-    pub(crate) fn new(channels: usize) -> Self {
-        Window { places: arrayvec::ArrayVec::new(), channels, data: std::marker::PhantomData }
+/// # Panics
+///
+/// If the last row is shorter than there are rows of weights.
+#[inline(always)]
+pub(crate) fn add_products_of<F: Vectors, const ROWS: usize, const TILES: usize>(
+    floats: F,
+    (numbers, step): (&[f32], usize),
+    weights: &[[Line; TILES]],
+    sums: &mut [[F::V; TILES]; ROWS],
+) {
+    let end = step.saturating_mul(ROWS - 1).saturating_add(weights.len());
+    assert!(end <= numbers.len(), "a row is shorter than its weights");
+    let mut places = [numbers.as_ptr(); 12_usize.div_ceil(NEAR)];
+    for (index, place) in places.iter_mut().enumerate() {
+        *place = place.wrapping_add(index * NEAR * step);
     }
-
-    /// Channels of a pixel.
-    pub(crate) fn channels(&self) -> usize {
-        self.channels
-    }
-
-    /// The most columns of so many lines.
-    pub(crate) fn most_columns(lines: usize) -> usize {
-        MOST_PLACES / lines.max(1)
-    }
-
-    /// Takes all places away.
-    pub(crate) fn clear(&mut self) {
-        self.places.clear();
-    }
-
-    /// Adds `count` columns that meet the same numbers.
-    ///
-    /// # Panics
-    ///
-    /// If there are too many places, or fewer numbers than channels.
-    pub(crate) fn push_same(&mut self, numbers: &'a [f32], count: usize) {
-        assert!(numbers.len() >= self.channels, "a pixel without all channels");
-        self.places.extend(std::iter::repeat_n(numbers.as_ptr(), count));
-    }
-
-    /// Adds `count` columns of a line, each `step` numbers behind the one before it.
-    ///
-    /// # Panics
-    ///
-    /// If there are too many places, or the line ends before all channels of the last.
-    pub(crate) fn push_line(&mut self, line: &'a [f32], step: usize, count: usize) {
-        let Some(last) = count.checked_sub(1) else { return };
-        let end = step.saturating_mul(last).saturating_add(self.channels);
-        assert!(end <= line.len(), "a pixel without all channels");
-        let start = line.as_ptr();
-        self.places.extend((0..count).map(|column| start.wrapping_add(column * step)));
-    }
-
-    /// Adds to the sums of neighbouring pixels as [`Window::add_taps`] does, in the same order, for windows whose lines have
-    /// `WIDTH` taps next to each other and are `STRIDE` places apart: what a place has is read once for all pixels. `columns`
-    /// places of each of `lines` lines were added; the first tap of the first pixel meets place `from` of the first line.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer channels, weights or places.
-    #[inline(always)]
-    pub(crate) fn add_lines<
-        F: Floats,
-        const TILES: usize,
-        const PIXELS: usize,
-        const WIDTH: usize,
-        const STRIDE: usize,
-    >(
-        &self,
-        floats: F,
-        weights: &[f32],
-        [lines, columns, from]: [usize; 3],
-        first: usize,
-        sums: &mut [[F::V; TILES]; PIXELS],
-    ) {
-        let end = first.saturating_add(TILES * LANES);
-        assert!(end <= self.channels, "channels beyond the last");
-        assert!(lines.saturating_mul(WIDTH).saturating_mul(self.channels) <= weights.len(), "a tap without weights");
-        let last = lines.saturating_sub(1).saturating_mul(columns).saturating_add(from);
-        assert!(last.saturating_add(WIDTH + (PIXELS - 1) * STRIDE) <= self.places.len(), "places beyond the last");
-        let (mut all, mut weight) = (*sums, weights.as_ptr());
-        for line in 0..lines {
-            let places = self.places.as_ptr().wrapping_add(from + line * columns);
-            let mut factors = [[floats.splat(0.0); TILES]; WIDTH];
-            for factors in &mut factors {
-                for (tile, factor) in factors.iter_mut().enumerate() {
-                    // SAFETY: `weight` is that of channel 0 of a tap, whose weights are in the slice, and `first` with the
-                    // vectors behind it is within the channels; an array is aligned as its elements.
-                    *factor = floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() });
-                }
-                weight = weight.wrapping_add(self.channels);
-            }
-            each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
-                // SAFETY: the last place that the last pixel meets on the last line is one of those that there are.
-                let place = unsafe { *places.add(column) };
-                let mut values = [floats.splat(0.0); TILES];
-                for (tile, value) in values.iter_mut().enumerate() {
-                    // SAFETY: each place has `channels` floats, and `first` with the vectors behind it is within them.
-                    *value = floats.load(unsafe { &*place.add(first + tile * LANES).cast::<[f32; LANES]>() });
-                }
-                each_row!(pixel < PIXELS => {
-                    if column >= pixel * STRIDE && column - pixel * STRIDE < WIDTH {
-                        for tile in 0..TILES {
-                            let factor = factors[column - pixel * STRIDE][tile];
-                            all[pixel][tile] = floats.fma(values[tile], factor, all[pixel][tile]);
-                        }
-                    }
-                });
-            });
+    let mut all = *sums;
+    for line in weights {
+        for tile in 0..TILES {
+            floats.prefetch(line.as_ptr().wrapping_add(AHEAD * TILES + tile));
         }
-        *sums = all;
-    }
-
-    /// Adds what taps meet times their weights to the sums of neighbouring pixels, for some vectors of channels from `first`
-    /// on. A tap meets the place that is `taps` of it behind `from`, and that of the next pixel `step` further; it has as
-    /// many weights as there are channels.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer channels, weights or places.
-    #[inline(always)]
-    pub(crate) fn add_taps<F: Floats, const TILES: usize, const PIXELS: usize>(
-        &self,
-        floats: F,
-        (taps, weights): (&[usize], &[f32]),
-        [from, step]: [usize; 2],
-        first: usize,
-        sums: &mut [[F::V; TILES]; PIXELS],
-    ) {
-        let end = first.saturating_add(TILES * LANES);
-        assert!(end <= self.channels, "channels beyond the last");
-        assert!(taps.len().saturating_mul(self.channels) <= weights.len(), "a tap without weights");
-        let last = step.saturating_mul(PIXELS - 1).saturating_add(from);
-        let room = self.places.len().checked_sub(last).expect("places beyond the last");
-        let mut pixels = [self.places.as_ptr().wrapping_add(from); PIXELS];
-        for (pixel, places) in pixels.iter_mut().enumerate() {
-            *places = places.wrapping_add(step.wrapping_mul(pixel));
-        }
-        let (mut all, mut weight) = (*sums, weights.as_ptr());
-        for &tap in taps {
-            assert!(tap < room, "places beyond the last");
-            let mut factors = [floats.splat(0.0); TILES];
-            for (tile, factor) in factors.iter_mut().enumerate() {
-                // SAFETY: `weight` is that of channel 0 of this tap, whose weights are in the slice, and `first` with the
-                // vectors behind it is within the channels; an array is aligned as its elements.
-                *factor = floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() });
+        let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
+        each_row!(row < ROWS => {
+            // SAFETY: the place of the first row is one of as many as there are rows of weights, and this row is `row` steps
+            // behind it, the last of which is within the numbers.
+            let x = floats.splat(unsafe { *places[row / NEAR].add(row % NEAR * step) });
+            for tile in 0..TILES {
+                all[row][tile] = floats.fma(x, line[tile], all[row][tile]);
             }
-            for pixel in 0..PIXELS {
-                // SAFETY: the place of the last pixel is one of those that there are.
-                let place = unsafe { *pixels[pixel].add(tap) };
-                for tile in 0..TILES {
-                    // SAFETY: each place has `channels` floats, and `first` with the vectors behind it is within them.
-                    let values = unsafe { &*place.add(first + tile * LANES).cast::<[f32; LANES]>() };
-                    all[pixel][tile] = floats.fma(floats.load(values), factors[tile], all[pixel][tile]);
-                }
-            }
-            weight = weight.wrapping_add(self.channels);
+        });
+        for place in &mut places {
+            *place = place.wrapping_add(1);
         }
-        *sums = all;
     }
+    *sums = all;
 }
 
 #[cfg(test)]

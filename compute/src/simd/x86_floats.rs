@@ -116,9 +116,10 @@ impl Floats for Avx2Floats {
         for half in 0..2 {
             // SAFETY: the token exists.
             unsafe {
-                let less = _mm256_cmp_ps::<_CMP_LT_OQ>(greatest[half], x[half]);
+                // The instruction gives its second operand where one is NaN.
+                let greater = _mm256_max_ps(x[half], greatest[half]);
                 let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x[half], x[half]);
-                result[half] = _mm256_blendv_ps(greatest[half], x[half], _mm256_or_ps(less, nan));
+                result[half] = _mm256_blendv_ps(greater, x[half], nan);
             }
         }
         result
@@ -343,9 +344,9 @@ impl Floats for Avx512Floats {
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V {
         // SAFETY: the token exists.
         unsafe {
-            let less = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(greatest, x);
-            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
-            _mm512_mask_blend_ps(less | nan, greatest, x)
+            // The instruction gives its second operand where one is NaN.
+            let greater = _mm512_max_ps(x, greatest);
+            _mm512_mask_mov_ps(greater, _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x), x)
         }
     }
 

@@ -34,7 +34,7 @@ const STRIP: usize = 12;
 const ROWS: usize = STRIP / 2;
 
 /// Elements of scratch memory that transformed tiles have, if strips are not larger.
-const SCRATCH: usize = 1 << 18;
+const SCRATCH: usize = 1 << 16;
 /// The least strips that they have room for.
 const LEAST_STRIPS: usize = 4;
 /// Input channels of a group: with fewer, transforms take longer than the products that they save; with more, strips are too

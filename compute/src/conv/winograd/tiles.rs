@@ -8,7 +8,7 @@ use crate::conv::direct;
 use crate::epilogue::{Activate, WithActivation};
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::{Apart, each_row};
-use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products};
+use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products_of};
 use crate::threads::Columns;
 
 /// Transforms the numbers that some tiles meet: strip by strip, and in a strip a row of channels per point and tile.
@@ -215,12 +215,14 @@ impl<F: Floats, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '
             (row_len(block.image.geometry.input.channels.0), block.inputs.clone(), block.inputs.len());
         let zero = floats.splat(0.0);
         for point in 0..POINTS {
-            let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
-            for (row, numbers) in rows.iter_mut().enumerate() {
-                *numbers = &points[(point * STRIP + first_row + row) * row_len..][inputs.clone()];
-            }
             let mut sums = [if point == IN_ALL { block.bias } else { [zero; VECTORS] }; ROWS];
-            add_products(floats, rows, &block.weights[point * count_of_inputs..][..count_of_inputs], &mut sums);
+            let numbers = &points[(point * STRIP + first_row) * row_len + inputs.start..];
+            add_products_of(
+                floats,
+                (numbers, row_len),
+                &block.weights[point * count_of_inputs..][..count_of_inputs],
+                &mut sums,
+            );
             let to = &mut block.sums[point];
             each_row!(row < ROWS => {
                 for vector in 0..VECTORS {

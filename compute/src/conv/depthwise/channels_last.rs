@@ -1,192 +1,29 @@
-//! Depthwise convolution: a group per input channel, in plain loops that vectorise.
+//! Channels-last images: every output pixel is a sum of scaled input pixels.
 
 use arrayvec::ArrayVec;
 
-use super::geometry::{Geometry, Operands};
+use super::TAP;
+use crate::conv::geometry::{Geometry, Operands};
 use crate::epilogue::{Activate, Activation, Epilogue, WithActivation};
-use crate::padded::{PADDED, Padded, met};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES as VECTOR, MOST_TAPS, Window, WithFloats, write};
+use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats};
 use crate::simd::wide;
-use crate::spatial::{Images, Slide, Taps};
-use crate::threads::{Cost, Write, for_each_at, for_each_piece_at};
-
-/// Elements of a row summed at once.
-const BLOCK: usize = 16;
+use crate::simd::window::{MOST_TAPS, Window};
+use crate::spatial::{Images, Slide};
+use crate::threads::{Cost, Write, for_each_at};
 
 /// Channels summed at once; they fit the vector registers.
 const LANES: usize = 32;
 
-/// Channels-first: every output row is a sum of scaled input rows. Input rows are dense; a channel may have several
-/// outputs.
-pub(super) fn nchw(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: Option<&Epilogue>, out: &mut [f32]) {
-    let Geometry { input: images, weight: kernel, out: to, slides, .. } = geometry;
-    let Operands { input, weight, bias } = *operands;
-    let [_, multiplier] = geometry.group_channels();
-    let width = to.sizes[2];
-    let (area, channels) = (to.area().max(1), to.channels.0.max(1));
-    let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
-    let padded = Padded::of([slides[1], slides[2]], width);
-    let path = FloatPath::best();
-    let activation = epilogue.map_or(Activation::None, Epilogue::activation);
-    let cost = Cost::nanoseconds(TAP * kernel.area() as f64);
-    for_each_piece_at(cost, out, area, |start, out| {
-        let mut band = [0.0; PADDED];
-        for (index, out) in out.chunks_exact_mut(area).enumerate() {
-            let (n, channel) = ((start / area + index) / channels, (start / area + index) % channels);
-            let data = &input[n * images.batch.1 + channel / multiplier * images.channels.1..];
-            let weight = &weight[channel * kernel.batch.1..];
-            let bias = bias.map_or(0.0, |bias| bias[channel]);
-            if let Some(padded) = &padded {
-                for rows in padded.bands(to.sizes[1]) {
-                    padded.fill(data, images.strides[1], &rows, 0.0, &mut band);
-                    let out = &mut out[rows.start * width..rows.end * width];
-                    path.run(Band { geometry, padded, band: &band, weight, bias, activation, out });
-                }
-                if let Some(epilogue) = epilogue {
-                    epilogue.finish(out);
-                }
-                continue;
-            }
-            for (y, out) in out.chunks_exact_mut(width).enumerate() {
-                let row = Row { geometry, taps: slides[1].taps(y), data, weight, bias };
-                wide(|| match slides[2].stride {
-                    1 => row.run::<1>(out),
-                    2 => row.run::<2>(out),
-                    _ => row.edge(0, out),
-                });
-                if let Some(epilogue) = epilogue {
-                    epilogue.in_place(out);
-                }
-            }
-        }
-    });
-}
-
-/// Nanoseconds of a tap, about.
-const TAP: f64 = 0.05;
-
-/// A band of a plane of the output of one channel.
-struct Band<'a, 'o> {
-    geometry: &'a Geometry,
-    padded: &'a Padded,
-    band: &'a [f32; PADDED],
-    weight: &'a [f32],
-    bias: f32,
-    activation: Activation,
-    out: &'o mut [f32],
-}
-
-impl WithFloats for Band<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<F: Floats>(self, floats: F) {
-        self.activation.with(floats, (floats, self));
-    }
-}
-
-impl<F: Floats> WithActivation<F> for (F, Band<'_, '_>) {
-    #[inline(always)]
-    fn run(self, function: impl Activate<F>) {
-        let (floats, Band { geometry, padded, band, weight, bias, out, .. }) = self;
-        let Geometry { slides: [_, _, right], out: to, weight: kernel, .. } = geometry;
-        let mut factors = [0.0; MOST_TAPS];
-        for (tap, factor) in factors.iter_mut().enumerate().take(kernel.area()) {
-            *factor = weight[tap / right.kernel * kernel.strides[1] + tap % right.kernel * kernel.strides[2]];
-        }
-        for (y, out) in out.chunks_exact_mut(to.sizes[2]).enumerate() {
-            let first = padded.row(y);
-            for (block, out) in out.chunks_mut(VECTOR).enumerate() {
-                let first = first + block * VECTOR;
-                let mut sums = floats.splat(bias);
-                for (&tap, &factor) in padded.taps().iter().zip(&factors) {
-                    sums = floats.fma(floats.load(met(band, first, tap)), floats.splat(factor), sums);
-                }
-                write(floats, function.of(floats, sums), out);
-            }
-        }
-    }
-}
-
-/// One row of the output of one channel.
-struct Row<'a> {
-    geometry: &'a Geometry,
-    /// The rows of the kernel that meet the input.
-    taps: Taps,
-    data: &'a [f32],
-    weight: &'a [f32],
-    bias: f32,
-}
-
-impl Row<'_> {
-    /// The row of the input that row `ky` of the taps meets, and that row of the kernel.
-    #[inline(always)]
-    fn operands(&self, ky: usize) -> (&[f32], &[f32]) {
-        let Geometry { input: images, weight: kernel, slides, .. } = self.geometry;
-        let row = &self.data[(self.taps.first + ky * slides[1].dilation) * images.strides[1]..][..images.sizes[2]];
-        (row, &self.weight[(self.taps.skipped + ky) * kernel.strides[1]..])
-    }
-
-    /// Blocks of elements where all taps of a row meet the input, others one by one.
-    #[inline(always)]
-    fn run<const STRIDE: usize>(&self, out: &mut [f32]) {
-        let slide = &self.geometry.slides[2];
-        let (reach, tap_stride) = (slide.dilation * (slide.kernel - 1), self.geometry.weight.strides[2]);
-        let first = slide.padding.div_ceil(STRIDE).min(out.len());
-        let end = match (slide.input + slide.padding).checked_sub(reach + 1) {
-            Some(last) => (last / STRIDE + 1).min(out.len()),
-            None => 0,
-        };
-        if end < first + BLOCK {
-            return self.edge(0, out);
-        }
-        self.edge(0, &mut out[..first]);
-        self.edge(end, &mut out[end..]);
-        let mut start = first;
-        while start < end {
-            // The last block begins early enough to be whole.
-            start = start.min(end - BLOCK);
-            let mut sums = [self.bias; BLOCK];
-            for ky in 0..self.taps.count {
-                let (row, weight) = self.operands(ky);
-                for kx in 0..slide.kernel {
-                    let from = start * STRIDE + kx * slide.dilation - slide.padding;
-                    let values = &row[from..from + (BLOCK - 1) * STRIDE + 1];
-                    let factor = weight[kx * tap_stride];
-                    for (sum, value) in sums.iter_mut().zip(values.iter().step_by(STRIDE)) {
-                        *sum += factor * value;
-                    }
-                }
-            }
-            out[start..start + BLOCK].copy_from_slice(&sums);
-            start += BLOCK;
-        }
-    }
-
-    /// Elements from place `first` on, one by one.
-    #[inline(always)]
-    fn edge(&self, first: usize, out: &mut [f32]) {
-        let Geometry { weight: kernel, slides, .. } = self.geometry;
-        for (x, out) in (first..).zip(out) {
-            let right = slides[2].taps(x);
-            let mut sum = self.bias;
-            for ky in 0..self.taps.count {
-                let (row, weight) = self.operands(ky);
-                for kx in 0..right.count {
-                    sum +=
-                        weight[(right.skipped + kx) * kernel.strides[2]] * row[right.first + kx * slides[2].dilation];
-                }
-            }
-            *out = sum;
-        }
-    }
-}
-
 /// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel, and after the
 /// last tap there is a zero per channel; a channel has one output.
-pub(super) fn nhwc(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: Option<&Epilogue>, out: &mut [f32]) {
+pub(in crate::conv) fn nhwc(
+    geometry: &Geometry,
+    operands: &Operands<'_, f32>,
+    epilogue: Option<&Epilogue>,
+    out: &mut [f32],
+) {
     let geometry = &along(geometry);
     let Geometry { input: images, out: to, .. } = geometry;
     let Operands { input, weight, bias } = *operands;
