@@ -33,7 +33,18 @@ pub trait Fold<T> {
 /// Elements summed in their own precision before the sum is widened.
 const STRETCH: usize = 1024;
 /// Independent partial results, so that rows vectorise.
-const PARTS: usize = 16;
+pub(crate) const PARTS: usize = 16;
+
+/// Partial results as one: of those eight apart, then four, two and one.
+#[inline(always)]
+pub(crate) fn joined<C: Copy>(mut parts: [C; PARTS], f: impl Fn(C, C) -> C) -> C {
+    for half in [8, 4, 2, 1] {
+        for part in 0..half {
+            parts[part] = f(parts[part], parts[part + half]);
+        }
+    }
+    parts[0]
+}
 
 /// The partial results of a row, folded into one with `f`.
 #[inline(always)]
@@ -48,7 +59,7 @@ fn parts<T: Number>(row: &[T], start: T::Compute, f: impl Fn(T::Compute, T::Comp
     for (part, x) in parts.iter_mut().zip(rest) {
         *part = f(*part, x.to_compute());
     }
-    parts.into_iter().reduce(&f).unwrap_or(start)
+    joined(parts, f)
 }
 
 /// The sum of `f` of every element of a row, as a double.
@@ -67,7 +78,7 @@ pub fn row_sum<T: Number>(row: &[T], f: impl Fn(T::Compute) -> T::Compute) -> f6
         for (part, x) in parts.iter_mut().zip(rest) {
             *part = add(*part, x.to_compute());
         }
-        sum += Cast::<f64>::cast(parts.into_iter().fold(T::Compute::ZERO, T::Compute::plus));
+        sum += Cast::<f64>::cast(joined(parts, T::Compute::plus));
     }
     sum
 }

@@ -82,11 +82,13 @@ where
     let lists = (Read(input, rows.width), Write(out, rows.width), Write(means, 1), Write(scales, 1));
     for_each(parallel, lists, |index, (input, out, saved_mean, saved_scale)| {
         let first = index % rows.period.max(1) * rows.factors;
-        let (mean, scale) = wide(|| statistics(input, eps));
-        (saved_mean[0], saved_scale[0]) = (rounded(mean), rounded(scale));
         let weight = weight.map(|all| &all[first..first + rows.factors]);
         let bias = bias.map(|all| &all[first..first + rows.factors]);
-        wide(|| normalise(input, out, rows.span, Float::of(mean), Float::of(scale), weight, bias));
+        wide(|| {
+            let (mean, scale) = statistics(input, eps);
+            (saved_mean[0], saved_scale[0]) = (rounded(mean), rounded(scale));
+            normalise(input, out, rows.span, Float::of(mean), Float::of(scale), weight, bias);
+        });
     });
     Ok(())
 }

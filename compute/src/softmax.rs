@@ -7,7 +7,7 @@ use rten_simd::SimdUnaryOp;
 
 use crate::error::{Error, expect_elements};
 use crate::float::Float;
-use crate::fold::row_max;
+use crate::fold::{PARTS, joined, row_max};
 use crate::layout::AxisView;
 use crate::number::{Cast, Compute, Number};
 use crate::simd::wide;
@@ -80,7 +80,7 @@ where
     for_each_piece(&mut out[..count], unit, |start, out| {
         for (input, out) in input[start..].chunks_exact(unit).zip(out.chunks_exact_mut(unit)) {
             if view.inner == 1 {
-                row::<T, LOG>(input, out);
+                wide(|| row::<T, LOG>(input, out));
                 continue;
             }
             for first in (0..view.inner).step_by(BLOCK) {
@@ -92,30 +92,33 @@ where
 }
 
 /// One row of neighbouring elements.
+#[inline(always)]
 fn row<T, const LOG: bool>(input: &[T], out: &mut [T])
 where
     T: Number<Compute: Exponential>,
 {
     // Where the output holds exponentials without loss they wait there for their sum.
     let lossless = size_of::<T>() == size_of::<T::Compute>();
-    let max = wide(|| row_max(input));
+    let max = row_max(input);
     let mut buffer = [T::Compute::ZERO; BLOCK];
     let mut sum = T::Compute::ZERO;
     for (input, out) in input.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let buffer = &mut buffer[..input.len()];
-        wide(|| buffer.iter_mut().zip(input).for_each(|(y, x)| *y = x.to_compute().minus(max)));
+        buffer.iter_mut().zip(input).for_each(|(y, x)| *y = x.to_compute().minus(max));
         Exponential::exp_all(buffer);
-        sum = sum.plus(wide(|| total(buffer)));
+        sum = sum.plus(total(buffer));
         if lossless && !LOG {
             buffer.iter().zip(out).for_each(|(y, out)| *out = cast(*y));
         }
     }
-    let log = sum.ln();
+    if LOG {
+        let log = sum.ln();
+        out.iter_mut().zip(input).for_each(|(y, x)| *y = cast(x.to_compute().minus(max).minus(log)));
+        return;
+    }
     for (input, out) in input.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        if LOG {
-            wide(|| out.iter_mut().zip(input).for_each(|(y, x)| *y = cast(x.to_compute().minus(max).minus(log))));
-        } else if lossless {
-            wide(|| out.iter_mut().for_each(|y| *y = cast(y.to_compute().over(sum))));
+        if lossless {
+            out.iter_mut().for_each(|y| *y = cast(y.to_compute().over(sum)));
         } else {
             let buffer = &mut buffer[..input.len()];
             buffer.iter_mut().zip(input).for_each(|(y, x)| *y = x.to_compute().minus(max));
@@ -133,12 +136,13 @@ fn cast<T: Number>(x: T::Compute) -> T {
 /// The sum in independent parts, so that it vectorises.
 #[inline(always)]
 fn total<C: Compute>(values: &[C]) -> C {
-    let mut parts = [C::ZERO; 16];
-    let (chunks, rest) = values.as_chunks::<16>();
+    let mut parts = [C::ZERO; PARTS];
+    let (chunks, rest) = values.as_chunks::<PARTS>();
     for chunk in chunks {
         parts.iter_mut().zip(chunk).for_each(|(part, &x)| *part = part.plus(x));
     }
-    parts.into_iter().chain(rest.iter().copied()).fold(C::ZERO, C::plus)
+    parts.iter_mut().zip(rest).for_each(|(part, &x)| *part = part.plus(x));
+    joined(parts, C::plus)
 }
 
 /// Up to [`BLOCK`] neighbouring rows whose elements are `inner` apart.
