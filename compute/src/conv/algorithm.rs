@@ -1,7 +1,6 @@
 //! Choice of the loops that compute a convolution of `f32`, by its layouts and sizes.
 
 use super::geometry::Geometry;
-use super::winograd;
 use crate::spatial::Images;
 
 /// Below this many multiplications the definition is faster than any preparation.
@@ -20,8 +19,6 @@ pub(super) enum Algorithm {
     Im2colNchw,
     /// Pixels that taps meet, read where they are stored, times blocks of the weight.
     Pixels,
-    /// Tiles of pixels and taps, transformed so that there are fewer products.
-    Winograd,
     /// Transposed, as products that are added up.
     ScatterTransposed,
 }
@@ -36,8 +33,10 @@ impl Algorithm {
         let dense = |images: &Images| images.sizes[1] == 1 || images.strides[1] == images.sizes[2] * images.strides[2];
         let linear = input.strides[2] == input.channels.0 && dense(&input) || input.area() == 1;
         let in_place = input.channels.1 == 1 && linear;
+        let last = Images::channels_last(out.batch.0, out.channels.0, out.sizes);
+        let by_pixel = out.is_channels_last() && out.is_placed_as(&last);
         // The strides of a single pixel fit both layouts: nobody has set memory aside to reorder the image for it.
-        let pixels = out.is_channels_last() && (in_place || groups == 1 && out.area() > 1);
+        let pixels = by_pixel && (in_place || groups == 1 && out.area() > 1);
         if transposed && (!pixels || layers || too_long || geometry.work() < SMALL) {
             let weight_dense = weight.strides[2] == 1 && weight.is_linear() && weight.channels.1 == weight.area();
             let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
@@ -48,11 +47,9 @@ impl Algorithm {
         }
         let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
         let depthwise = weight.channels.0 == 1 && groups > 1;
-        if out.is_channels_last() && (pixels || out.area() > 1) {
-            let by_pixel = input.channels.1 == 1;
+        if by_pixel && (pixels || out.area() > 1) {
             return match depthwise && !transposed {
-                true if by_pixel && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
-                _ if pixels && winograd::pays(geometry) => Algorithm::Winograd,
+                true if input.channels.1 == 1 && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
                 _ if pixels => Algorithm::Pixels,
                 _ => Algorithm::Direct,
             };

@@ -14,34 +14,13 @@ use crate::spatial::Images;
 use crate::threads::for_each_piece;
 use crate::walk::{Axis, Walk};
 
-/// Sizes of convolutions up to which scratch memory is enough.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Images that are reordered.
-    pub images: usize,
-    /// Pixels of an image of the input.
-    pub pixels: usize,
-    /// Taps of a window.
-    pub taps: usize,
-    /// Channels of the input.
-    pub channels: usize,
-    /// Channels of a group of it.
-    pub group_channels: usize,
-    /// True if every input element is a place of the window.
-    pub transposed: bool,
-    /// True if the output is stored with its channels innermost and the input is not, or the other way round.
-    pub reordered: bool,
-}
-
-/// Returns how many elements of scratch memory [`Convolution::run`] needs: for the images with their channels innermost, the
-/// products of a transposed convolution, or transformed tiles.
-pub fn scratch(bounds: &Bounds) -> usize {
-    let Bounds { images, pixels, taps, channels, group_channels, transposed, reordered } = *bounds;
-    let reordered = if reordered { images.saturating_mul(pixels).saturating_mul(channels) } else { 0 };
-    match transposed {
-        true => reordered.max(transposed::scratch(pixels, taps)),
-        false => reordered.saturating_add(winograd::scratch(taps, [channels, group_channels])),
-    }
+/// Returns how many elements of scratch memory [`Convolution::run`] needs for images of up to so many pixels and a weight of
+/// so many taps for each of the input channels of a group: the image with its channels innermost where the
+/// output is stored like that and the input is not (`reordered`), or the products of a transposed convolution. A packed weight
+/// may need [more](PackedWeight::scratch).
+pub fn scratch(pixels: usize, taps: usize, group_channels: usize, transposed: bool, reordered: bool) -> usize {
+    let image = if reordered { pixels.saturating_mul(group_channels) } else { 0 };
+    if transposed { image.max(transposed::scratch(pixels, taps)) } else { image }
 }
 
 /// A convolution of `f32` that runs often, and what it retains from run to run: layouts of the weight.
@@ -89,13 +68,13 @@ impl Convolution {
     /// asks before.
     pub fn bytes_to_retain(&self, geometry: &Geometry) -> usize {
         match &self.packed {
-            Some(packed) if packed.fits(Algorithm::of(geometry)) => 0,
-            _ => PackedWeight::packed_len(geometry).unwrap_or(0),
+            Some(packed) if packed.fits(geometry) => 0,
+            _ => PackedWeight::retained_len(geometry).unwrap_or(0),
         }
     }
 
     /// Computes the whole output. The scratch memory has as many elements as [`scratch`] says for this geometry or a larger
-    /// one. A weight that is packed for this geometry is read in place of the one of the operands. Refuses an image that needs
+    /// one, and as many more as [`PackedWeight::scratch`] says for a packed weight. A weight that is packed for this geometry is read in place of the one of the operands. Refuses an image that needs
     /// more, and reports memory that is not there.
     ///
     /// # Panics
@@ -110,12 +89,12 @@ impl Convolution {
         out: &mut [f32],
     ) -> Result<(), Error> {
         let algorithm = Algorithm::of(geometry);
-        let mut packed = packed.filter(|packed| packed.fits(algorithm));
-        if packed.is_none() && matches!(algorithm, Algorithm::DepthwiseNhwc | Algorithm::Pixels | Algorithm::Winograd) {
-            let known = self.packed.take().filter(|packed| packed.fits(algorithm));
+        let mut packed = packed.filter(|packed| packed.fits(geometry));
+        if packed.is_none() && matches!(algorithm, Algorithm::DepthwiseNhwc | Algorithm::Pixels) {
+            let known = self.packed.take().filter(|packed| packed.fits(geometry));
             self.packed = match known {
                 Some(known) if self.weight_is_constant => Some(known),
-                old => PackedWeight::new(old, geometry, operands.weight, None)?,
+                old => PackedWeight::retained(old, geometry, operands.weight)?,
             };
             packed = self.packed.as_ref();
         }
@@ -132,25 +111,23 @@ impl Convolution {
                 finish(out);
             }
             Algorithm::Im2colNchw => im2col_nchw(geometry, operands, out, finish)?,
-            Algorithm::DepthwiseNhwc | Algorithm::Pixels | Algorithm::Winograd => {
-                match packed.map(|packed| &packed.0) {
-                    Some(Order::Taps(taps)) => {
-                        let operands = Operands { weight: taps, ..*operands };
-                        depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
-                    }
-                    Some(Order::Blocks(blocks)) => {
-                        let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
-                        let input = [input, operands.bias.unwrap_or(&[])];
-                        pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
-                    }
-                    Some(Order::Transformed(taps)) => {
-                        let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
-                        let operands = Operands { input, ..*operands };
-                        winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
-                    }
-                    None => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
+            Algorithm::DepthwiseNhwc | Algorithm::Pixels => match packed.map(|packed| &packed.0) {
+                Some(Order::Taps(taps)) => {
+                    let operands = Operands { weight: taps, ..*operands };
+                    depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
                 }
-            }
+                Some(Order::Blocks(blocks)) => {
+                    let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
+                    let input = [input, operands.bias.unwrap_or(&[])];
+                    pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
+                }
+                Some(Order::Transformed(taps)) => {
+                    let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
+                    let operands = Operands { input, ..*operands };
+                    winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
+                }
+                None => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
+            },
         }
         Ok(())
     }
@@ -212,9 +189,10 @@ fn reordered<'a>(
         .split_at_mut_checked(last.batch.0 * area * channels)
         .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the image is larger than at load"))?;
     let along = |size, stride: usize| Axis { size, stride: stride as isize };
-    for_each_piece(copy, channels * width, |start, pixels| {
-        for (line, pixels) in pixels.chunks_exact_mut(channels * width).enumerate() {
-            let line = start / (channels * width) + line;
+    let line_len = (channels * width).max(1);
+    for_each_piece(copy, line_len, |start, pixels| {
+        for (line, pixels) in pixels.chunks_exact_mut(line_len).enumerate() {
+            let line = start / line_len + line;
             let (n, y) = (line / last.sizes[1], line % last.sizes[1]);
             let from = n * images.batch.1 + y * images.strides[1];
             let walk = Walk::new([along(width, images.strides[2]), along(channels, images.channels.1)], from);

@@ -39,7 +39,7 @@ pub fn convolve<T: Number>(geometry: &Geometry, operands: &Operands<'_, T>, out:
                 for y in 0..images.sizes[1] {
                     let start = start + z * images.strides[0] + y * images.strides[1];
                     for x in 0..images.sizes[2] {
-                        let sum = source.sum(geometry, input, weight, [z, y, x]).plus(bias);
+                        let sum = source.sum(geometry, [input, weight], |tap| tap, [z, y, x]).plus(bias);
                         out[start + x * images.strides[2]] = sum.cast();
                     }
                 }
@@ -48,15 +48,17 @@ pub fn convolve<T: Number>(geometry: &Geometry, operands: &Operands<'_, T>, out:
     }
 }
 
-/// Computes the sum of one output element without its bias, as [`convolve`] does: of an image, a channel and a place.
+/// Computes the sum of one output element without its bias, as [`convolve`] does with `tap` of every number of the weight: of
+/// an image, a channel and a place.
 pub(super) fn sum<T: Number>(
     geometry: &Geometry,
-    [input, weight]: [&[T]; 2],
+    operands: [&[T]; 2],
+    tap: impl Fn(T) -> T,
     [n, channel]: [usize; 2],
     place: [usize; 3],
 ) -> T::Compute {
     let [_, group] = geometry.group_channels();
-    Source::new(geometry, n, channel / group, channel % group).sum(geometry, input, weight, place)
+    Source::new(geometry, n, channel / group, channel % group).sum(geometry, operands, tap, place)
 }
 
 /// The elements that an output channel reads.
@@ -92,7 +94,14 @@ impl Source {
         }
     }
 
-    fn sum<T: Number>(&self, geometry: &Geometry, input: &[T], weight: &[T], place: [usize; 3]) -> T::Compute {
+    #[inline(always)]
+    fn sum<T: Number>(
+        &self,
+        geometry: &Geometry,
+        [input, weight]: [&[T]; 2],
+        tap: impl Fn(T) -> T,
+        place: [usize; 3],
+    ) -> T::Compute {
         let Geometry { input: images, weight: kernel, slides, transposed, .. } = geometry;
         let mut sum = T::Compute::ZERO;
         each(&slides[0], place[0], *transposed, images.sizes[0], |z, kz| {
@@ -102,7 +111,7 @@ impl Source {
                     let by = self.weight + kz * kernel.strides[0] + ky * kernel.strides[1] + kx * kernel.strides[2];
                     for channel in 0..self.channels {
                         let x = input[from + channel * self.input_stride].to_compute();
-                        sum = sum.plus(x.times(weight[by + channel * self.weight_stride].to_compute()));
+                        sum = sum.plus(x.times(tap(weight[by + channel * self.weight_stride]).to_compute()));
                     }
                 });
             });

@@ -3,7 +3,7 @@
 use super::algorithm::Algorithm;
 use super::blocked::{BlockedWeight, scaled};
 use super::geometry::Geometry;
-use super::winograd::TransformedWeight;
+use super::winograd::{self, TransformedWeight};
 use crate::error::{Error, room};
 use crate::simd::float_path::FloatPath;
 
@@ -24,19 +24,33 @@ impl PackedWeight {
     /// Returns how many bytes the weight of a convolution of this geometry takes in the order it is read; none if it is read as
     /// it is stored.
     pub fn packed_len(geometry: &Geometry) -> Option<usize> {
+        match is_transformed(geometry) {
+            true => Some(TransformedWeight::bytes_of(geometry)),
+            false => Self::retained_len(geometry),
+        }
+    }
+
+    /// [`PackedWeight::packed_len`] of a weight that is packed for one run, or retained from one to the next.
+    pub(super) fn retained_len(geometry: &Geometry) -> Option<usize> {
         match Algorithm::of(geometry) {
             Algorithm::Pixels => Some(BlockedWeight::bytes_of(geometry)),
-            Algorithm::Winograd => Some(TransformedWeight::bytes_of(geometry)),
             Algorithm::DepthwiseNhwc => Some(taps(geometry).saturating_mul(size_of::<f32>())),
             _ => None,
         }
+    }
+
+    /// Returns the elements of scratch memory that a run with the packed weight of this geometry needs besides those of
+    /// [`scratch`](super::scratch), on as many threads as there are here.
+    pub fn scratch(geometry: &Geometry) -> usize {
+        if is_transformed(geometry) { winograd::scratch(geometry) } else { 0 }
     }
 
     /// Returns the name of the order in which the convolution of this geometry reads its weight on this machine.
     pub fn layout(geometry: &Geometry) -> String {
         let (Geometry { weight, groups, transposed, .. }, tiles) = (geometry, FloatPath::best().tiles());
         let algorithm = Algorithm::of(geometry);
-        format!("{algorithm:?} of {tiles}, {groups} groups of {weight:?}, transposed {transposed}")
+        let form = if is_transformed(geometry) { "transformed" } else { "as they are" };
+        format!("{algorithm:?} of {tiles}, taps {form}, {groups} groups of {weight:?}, transposed {transposed}")
     }
 
     /// Brings a weight into the order that the convolution of this geometry reads, in the memory of an older one if that is
@@ -53,16 +67,33 @@ impl PackedWeight {
         factors: Option<&[f64]>,
     ) -> Result<Option<Self>, Error> {
         assert!(factors.is_none() || !geometry.transposed, "output channels of a transposed weight are not outermost");
+        if !is_transformed(geometry) {
+            return Self::in_order(old, geometry, weight, factors);
+        }
+        let old = old.map(|old| old.0);
+        let mut taps = if let Some(Order::Transformed(old)) = old { old } else { TransformedWeight::default() };
+        taps.pack(geometry, weight, factors)?;
+        Ok(Some(PackedWeight(Order::Transformed(taps))))
+    }
+
+    /// [`PackedWeight::new`] of a weight that is packed for one run, or retained from one to the next: other sizes of images
+    /// do not want another order.
+    pub(super) fn retained(old: Option<Self>, geometry: &Geometry, weight: &[f32]) -> Result<Option<Self>, Error> {
+        Self::in_order(old, geometry, weight, None)
+    }
+
+    /// The weight with its taps as they are.
+    fn in_order(
+        old: Option<Self>,
+        geometry: &Geometry,
+        weight: &[f32],
+        factors: Option<&[f64]>,
+    ) -> Result<Option<Self>, Error> {
         Ok(Some(PackedWeight(match (Algorithm::of(geometry), old.map(|old| old.0)) {
             (Algorithm::Pixels, old) => {
                 let mut blocks = if let Some(Order::Blocks(old)) = old { old } else { BlockedWeight::default() };
                 blocks.pack(geometry, weight, factors)?;
                 Order::Blocks(blocks)
-            }
-            (Algorithm::Winograd, old) => {
-                let mut taps = if let Some(Order::Transformed(old)) = old { old } else { TransformedWeight::default() };
-                taps.pack(geometry, weight, factors)?;
-                Order::Transformed(taps)
             }
             (Algorithm::DepthwiseNhwc, old) => {
                 let old = if let Some(Order::Taps(old)) = old { old } else { Vec::new() };
@@ -72,12 +103,12 @@ impl PackedWeight {
         })))
     }
 
-    /// Returns whether an algorithm reads weights in this order.
-    pub(super) fn fits(&self, algorithm: Algorithm) -> bool {
+    /// Returns whether a convolution of this geometry reads weights in this order.
+    pub(super) fn fits(&self, geometry: &Geometry) -> bool {
         match self.0 {
-            Order::Blocks(_) => algorithm == Algorithm::Pixels,
-            Order::Taps(_) => algorithm == Algorithm::DepthwiseNhwc,
-            Order::Transformed(_) => algorithm == Algorithm::Winograd,
+            Order::Blocks(_) => Algorithm::of(geometry) == Algorithm::Pixels,
+            Order::Taps(_) => Algorithm::of(geometry) == Algorithm::DepthwiseNhwc,
+            Order::Transformed(_) => is_transformed(geometry),
         }
     }
 
@@ -89,6 +120,11 @@ impl PackedWeight {
             Order::Transformed(taps) => taps.bytes(),
         }
     }
+}
+
+/// Returns whether a weight that is packed once has its taps transformed.
+fn is_transformed(geometry: &Geometry) -> bool {
+    Algorithm::of(geometry) == Algorithm::Pixels && winograd::pays(geometry)
 }
 
 /// Numbers of a depthwise weight by tap, with a zero per channel.

@@ -126,7 +126,7 @@ struct HardSwish<V> {
     three: V,
     six: V,
     zero: V,
-    /// What a product that is 0 keeps its sign with.
+    /// Added to a product, it leaves the sign of 0.
     minus_zero: V,
 }
 

@@ -442,7 +442,7 @@ mod tests {
     fn operations_first_and_later_give_the_same() {
         let x = [-3.0f32, -0.0, 0.5, 7.0, f32::NAN, f32::INFINITY];
         let nan = Operation::Clamp { least: f32::NAN, greatest: 1.0 };
-        for operation in [Operation::Relu, Operation::Clamp { least: -1.0, greatest: 6.0 }, nan] {
+        for operation in [Operation::Relu, Operation::Clamp { least: -1.0, greatest: 6.0 }, Operation::HardSwish, nan] {
             let run = |operations: &[Operation]| {
                 let mut y = [0f32; 6];
                 let epilogue = Epilogue::new(ScalarType::FLOAT, operations).unwrap();

@@ -1,6 +1,6 @@
 //! The greatest `f32` of windows: a vector of channels at a time over channels-last images, of places over channels-first.
 //!
-//! Invariant: results are those of the loop over elements, to the bit but for the bits of NaN.
+//! Invariant: results are those of the loop over elements, to the bit but for the bits of NaN and the sign of zero.
 
 use std::ops::Range;
 

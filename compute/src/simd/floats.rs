@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::apart::{Apart, each_row};
+use crate::fold::joined;
 
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
@@ -183,13 +184,8 @@ impl Floats for Plain {
     }
 
     #[inline(always)]
-    fn total(self, mut v: Self::V) -> f32 {
-        for half in [8, 4, 2, 1] {
-            for lane in 0..half {
-                v[lane] += v[lane + half];
-            }
-        }
-        v[0]
+    fn total(self, v: Self::V) -> f32 {
+        joined(v, |a, b| a + b)
     }
 }
 
@@ -229,6 +225,8 @@ pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
 
 /// Rows that are found from one place.
 const NEAR: usize = 4;
+/// The most rows: those of [`each_row`].
+const MOST_ROWS: usize = 12;
 
 /// Adds products as [`add_products`] does, to the same bits, of rows that are `step` numbers apart: their places take fewer
 /// registers then.
@@ -245,9 +243,9 @@ pub(crate) fn add_products_of<F: Vectors, const ROWS: usize, const TILES: usize>
 ) {
     let end = step.saturating_mul(ROWS - 1).saturating_add(weights.len());
     assert!(end <= numbers.len(), "a row is shorter than its weights");
-    let mut places = [numbers.as_ptr(); 12_usize.div_ceil(NEAR)];
+    let mut places = [numbers.as_ptr(); MOST_ROWS / NEAR];
     for (index, place) in places.iter_mut().enumerate() {
-        *place = place.wrapping_add(index * NEAR * step);
+        *place = place.wrapping_add((index * NEAR).wrapping_mul(step));
     }
     let mut all = *sums;
     for line in weights {

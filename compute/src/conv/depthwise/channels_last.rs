@@ -11,7 +11,7 @@ use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats};
 use crate::simd::wide;
 use crate::simd::window::{MOST_TAPS, Window};
 use crate::spatial::{Images, Slide};
-use crate::threads::{Cost, Write, for_each_at};
+use crate::threads::{Cost, WriteAll, for_each_at};
 
 /// Channels summed at once; they fit the vector registers.
 const LANES: usize = 32;
@@ -55,7 +55,7 @@ pub(in crate::conv) fn nhwc(
     let cost = Cost::nanoseconds(TAP * (geometry.weight.area() * each * to.channels.0) as f64);
     for n in 0..to.batch.0 {
         let out = &mut out[n * to.batch.1..][..height * width * to.channels.0];
-        for_each_at(cost, Write(out, each * to.channels.0), |part, out| {
+        for_each_at(cost, WriteAll(out, each * to.channels.0), |part, out| {
             row(n, [part * each / width.max(1), part * each % width.max(1)], out);
         });
     }
@@ -87,7 +87,7 @@ struct Tiles<'a, 'o> {
     data: &'a [f32],
     weight: &'a [f32],
     bias: Option<&'a [f32]>,
-    /// Line and column of the first pixel.
+    /// Stretch and column of the first pixel.
     first: [usize; 2],
     activation: Activation,
     out: &'o mut [f32],
@@ -113,7 +113,7 @@ impl WithFloats for Tiles<'_, '_> {
             let taps: ArrayVec<usize, MOST_TAPS> = (0..down.kernel)
                 .flat_map(|ky| (0..right.kernel).map(move |kx| ky * columns + kx * right.dilation))
                 .collect();
-            let some = Line {
+            let some = Stretch {
                 tiles: &self,
                 window: &window,
                 taps: &taps,
@@ -156,7 +156,7 @@ impl<'a> Tiles<'a, '_> {
 }
 
 /// Neighbouring pixels, and what their taps meet.
-struct Line<'l, 'a, 'o> {
+struct Stretch<'l, 'a, 'o> {
     tiles: &'l Tiles<'a, 'o>,
     window: &'l Window<'a>,
     /// Of each tap: the place that it meets behind the first.
@@ -169,7 +169,7 @@ struct Line<'l, 'a, 'o> {
     out: &'l mut [f32],
 }
 
-impl Line<'_, '_, '_> {
+impl Stretch<'_, '_, '_> {
     /// All pixels and channels.
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
@@ -223,7 +223,7 @@ impl Line<'_, '_, '_> {
         }
     }
 
-    /// What the sums of some vectors of channels begin with.
+    /// The numbers that sums of some vectors of channels begin with.
     #[inline(always)]
     fn start<F: Floats, const TILES: usize>(&self, floats: F, first: usize) -> [[F::V; TILES]; PIXELS] {
         let mut start = [floats.splat(0.0); TILES];
@@ -253,7 +253,7 @@ impl Line<'_, '_, '_> {
 /// Some vectors of channels of all pixels of a line, of windows with taps next to each other: a function of its own, so that
 /// sums stay in registers.
 struct Near<'b, 'l, 'a, 'o, const WIDTH: usize, const STRIDE: usize, const TILES: usize> {
-    line: &'b mut Line<'l, 'a, 'o>,
+    line: &'b mut Stretch<'l, 'a, 'o>,
     first: usize,
 }
 
@@ -274,7 +274,7 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const TILES: usize> Apa
 
 /// [`Near`] of any windows.
 struct Any<'b, 'l, 'a, 'o, const TILES: usize> {
-    line: &'b mut Line<'l, 'a, 'o>,
+    line: &'b mut Stretch<'l, 'a, 'o>,
     first: usize,
 }
 

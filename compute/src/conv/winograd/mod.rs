@@ -5,7 +5,8 @@
 //! their results are written at once.
 //!
 //! Invariants: an output element is computed in the same order whatever strip, block or thread it is in. Where a result is
-//! not finite the tile may have mixed what its elements have nothing to do with, so its strip is computed by definition.
+//! not finite, transforms may have added infinities of both signs, or overflowed before the sum does, so the results of that
+//! tile in that block are computed by definition.
 
 mod tiles;
 mod transform;
@@ -31,12 +32,13 @@ use weight::blocks_of;
 /// Tiles that are transformed and multiplied together: rows of a product.
 const STRIP: usize = 12;
 /// Rows of the products of the last tiles come in so many.
-const ROWS: usize = STRIP / 2;
+const LAST_ROWS: usize = STRIP / 2;
 
 /// Elements of scratch memory that transformed tiles have, if strips are not larger.
 const SCRATCH: usize = 1 << 16;
-/// The least strips that they have room for.
+/// The least strips that they have room for, and the least of a thread.
 const LEAST_STRIPS: usize = 4;
+const STRIPS: usize = 2;
 /// Input channels of a group: with fewer, transforms take longer than the products that they save; with more, strips are too
 /// large for a cache.
 const CHANNELS: RangeInclusive<usize> = 5..=1 << 10;
@@ -62,15 +64,15 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
         [slide.kernel, slide.stride] == [3, 1] && (1..=*places).contains(&slide.dilation)
     };
     let [inputs, channels] = geometry.group_channels();
-    let few = CHANNELS.contains(&inputs) && input.channels.0 <= *CHANNELS.end() && out.area() <= MOST_PIXELS;
-    if *transposed || weight.area() != TAPS || !windows.iter().all(fits) || !few {
+    let in_range = CHANNELS.contains(&inputs) && input.channels.0 <= *CHANNELS.end() && out.area() <= MOST_PIXELS;
+    if *transposed || weight.area() != TAPS || !windows.iter().all(fits) || !in_range {
         return false;
     }
     // Time of the definition and of this, in products of all channels: of the pixels, or reading the weight, which is as long
     // as so many products of a pixel are.
     const READ: usize = 8;
     let (inputs, vectors) = (inputs as f64, channels.next_multiple_of(LANES) as f64);
-    let tiles = Tiling::of(geometry).count().next_multiple_of(ROWS);
+    let tiles = Tiling::of(geometry).count().next_multiple_of(LAST_ROWS);
     let definition = TAPS * out.area().max(READ);
     let products = POINTS * tiles.max(READ);
     // Reading, adding up and writing the numbers of a tile.
@@ -78,12 +80,10 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
     (products as f64 + transforms) * 1.1 < definition as f64
 }
 
-/// Elements of scratch memory for so many taps and input channels, all and those of a group.
-pub(super) fn scratch(taps: usize, [all, of_group]: [usize; 2]) -> usize {
-    if taps != TAPS || !CHANNELS.contains(&of_group) || all > *CHANNELS.end() {
-        return 0;
-    }
-    SCRATCH.max(LEAST_STRIPS * strip_len(all))
+/// Elements of scratch memory on as many threads as there are here.
+pub(super) fn scratch(geometry: &Geometry) -> usize {
+    let strips = LEAST_STRIPS.max(STRIPS * threads::current());
+    SCRATCH.max(strips * strip_len(geometry.input.channels.0))
 }
 
 /// Elements from a transformed tile to the next at the same point: rows of a product in which no line is as far from those of
@@ -166,7 +166,7 @@ pub(super) fn convolve(
     let threads = if parallel { threads::current() } else { 1 };
     let strips = scratch.len() / each;
     if strips == 0 {
-        return Err(Error::new(ErrorKind::Unsupported, "the image has more channels than at load"));
+        return Err(Error::new(ErrorKind::Unsupported, "too little scratch memory for transformed tiles"));
     }
     let by_channels = threads > 1 && geometry.groups == 1 && blocks.bytes() > CACHE && blocks.balance(threads) >= EVEN;
     for number in 0..to.batch.0 {

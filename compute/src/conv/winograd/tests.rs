@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::conv::algorithm::Algorithm;
-use crate::conv::{Bounds, Convolution, PackedWeight, direct, scratch};
+use crate::conv::weight::PackedWeight;
+use crate::conv::{Convolution, direct, scaled};
 use crate::epilogue::Operation;
 use crate::random::{Random, rounding};
 use crate::spatial::Images;
@@ -34,7 +35,7 @@ fn grouped(
         groups,
         transposed: false,
     };
-    assert_eq!(Algorithm::of(&geometry), Algorithm::Winograd, "{geometry:?}");
+    assert!(Algorithm::of(&geometry) == Algorithm::Pixels && pays(&geometry), "{geometry:?}");
     geometry
 }
 
@@ -60,25 +61,16 @@ fn elements(images: &Images) -> usize {
 fn run(geometry: &Geometry, operands: &Operands<'_, f32>, factors: Option<&[f64]>, threads: usize) -> Vec<f32> {
     let relu = Epilogue::new(ScalarType::FLOAT, &[Operation::Relu, Operation::Neg]).unwrap();
     let packed = PackedWeight::new(None, geometry, operands.weight, factors).unwrap();
-    let Geometry { input, weight, .. } = geometry;
-    let bounds = Bounds {
-        images: 1,
-        pixels: input.area(),
-        taps: weight.area(),
-        channels: input.channels.0,
-        group_channels: weight.channels.0,
-        transposed: false,
-        reordered: false,
-    };
-    let mut scratch = vec![f32::NAN; scratch(&bounds)];
+    let threads = Threads::new(threads).unwrap();
+    let mut scratch = vec![f32::NAN; threads.run(|| PackedWeight::scratch(geometry))];
     let mut out = vec![f32::NAN; elements(&geometry.out)];
     let mut convolution = Convolution::new(true, Some(Arc::new(relu)));
     let run = || convolution.run(geometry, operands, packed.as_ref(), &mut scratch, &mut out);
-    Threads::new(threads).unwrap().run(run).unwrap();
+    threads.run(run).unwrap();
     out
 }
 
-/// What the definition gives for `run`, with weights times factors.
+/// The results of the definition for `run`, with weights times factors.
 fn definition(geometry: &Geometry, operands: &Operands<'_, f32>) -> Vec<f32> {
     let mut out = vec![0.0; elements(&geometry.out)];
     direct::convolve(geometry, operands, &mut out);
@@ -100,7 +92,7 @@ fn tiles_agree_with_the_definition() {
         let factors = (round % 3 > 0).then_some(&factors[..]);
         let mut multiplied = weight.clone();
         for (index, x) in multiplied.iter_mut().enumerate() {
-            *x = factors.map_or(*x, |factors| crate::conv::scaled(*x, factors[index / geometry.weight.batch.1]));
+            *x = factors.map_or(*x, |factors| scaled(*x, factors[index / geometry.weight.batch.1]));
         }
         let bias = (round > 1).then_some(&bias[..]);
         let operands = Operands { input: &numbers, weight: &weight, bias };
@@ -121,23 +113,28 @@ fn tiles_agree_with_the_definition() {
 #[test]
 fn numbers_that_are_not_finite_stay_where_the_definition_has_them() {
     let mut random = Random::new(72);
-    for geometry in geometries() {
+    for (round, geometry) in geometries().into_iter().enumerate() {
         let Geometry { input, weight, out, .. } = geometry;
         let (mut numbers, weight) = (random.floats(elements(&input)), random.floats(elements(&weight)));
-        let bias = random.floats(out.channels.0);
+        let (bias, factors) = (random.floats(out.channels.0), random.floats(out.channels.0));
         for wrong in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 3e38, -3e38] {
             let at = random.below(numbers.len());
             numbers[at] = wrong;
         }
+        let factors: Vec<f64> = factors.into_iter().map(f64::from).collect();
+        let factors = (round % 2 > 0).then_some(&factors[..]);
+        let mut multiplied = weight.clone();
+        for (index, x) in multiplied.iter_mut().enumerate() {
+            *x = factors.map_or(*x, |factors| scaled(*x, factors[index / geometry.weight.batch.1]));
+        }
         let operands = Operands { input: &numbers, weight: &weight, bias: Some(&bias) };
-        let want = definition(&geometry, &operands);
-        let class = |x: f32| if x.is_finite() { 0.0 } else { x };
-        for threads in [1, 2] {
-            let have = run(&geometry, &operands, None, threads);
-            let same = |(have, want): (&f32, &f32)| {
-                class(*have).to_bits() == class(*want).to_bits() || have.is_nan() && want.is_nan()
-            };
-            assert!(have.iter().zip(&want).all(same), "{geometry:?}");
+        let want = definition(&geometry, &Operands { weight: &multiplied, ..operands });
+        let one = run(&geometry, &operands, factors, 1);
+        let same = |(have, want): (&f32, &f32)| have.to_bits() == want.to_bits() || have.is_nan() && want.is_nan();
+        let alike = |(have, want): (&f32, &f32)| have.is_finite() && want.is_finite() || same((have, want));
+        assert!(one.iter().zip(&want).all(alike), "{geometry:?}");
+        for threads in [2, 3] {
+            assert!(run(&geometry, &operands, factors, threads).iter().zip(&one).all(same), "{geometry:?}");
         }
     }
 }
@@ -160,8 +157,25 @@ fn few_pixels_or_channels_do_not_pay() {
 fn too_little_scratch_memory_is_refused() {
     let geometry = geometry([16, 32], [12, 12], [1, 1]);
     let (input, weight) = (vec![0.0; elements(&geometry.input)], vec![0.0; elements(&geometry.weight)]);
+    let packed = PackedWeight::new(None, &geometry, &weight, None).unwrap();
     let operands = Operands { input: &input, weight: &weight, bias: None };
     let mut out = vec![0.0; elements(&geometry.out)];
-    let error = Convolution::new(true, None).run(&geometry, &operands, None, &mut [0.0; 64], &mut out).unwrap_err();
-    assert_eq!(error.to_string(), "the image has more channels than at load");
+    let mut convolution = Convolution::new(true, None);
+    let error = convolution.run(&geometry, &operands, packed.as_ref(), &mut [0.0; 64], &mut out).unwrap_err();
+    assert_eq!(error.to_string(), "too little scratch memory for transformed tiles");
+}
+
+/// Sizes that change from run to run want one order of the weight.
+#[test]
+fn weights_that_are_retained_have_their_taps_as_they_are() {
+    let geometry = geometry([16, 32], [12, 12], [1, 1]);
+    let (input, weight) = (vec![0.5; elements(&geometry.input)], vec![0.25; elements(&geometry.weight)]);
+    let operands = Operands { input: &input, weight: &weight, bias: None };
+    let mut out = vec![0.0; elements(&geometry.out)];
+    let mut convolution = Convolution::new(true, None);
+    assert!(convolution.bytes_to_retain(&geometry) < PackedWeight::packed_len(&geometry).unwrap());
+    convolution.run(&geometry, &operands, None, &mut [], &mut out).unwrap();
+    assert_eq!(convolution.bytes_to_retain(&geometry), 0);
+    let [inside, corner] = [13 * 32, 0].map(|at| out[at]);
+    assert_eq!([inside, corner], [16.0 * 9.0 / 8.0, 16.0 * 4.0 / 8.0]);
 }

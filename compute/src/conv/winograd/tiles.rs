@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use super::transform::{IN_ALL, POINTS, RESULTS, SIDE, results, tile};
-use super::{Image, ROWS, STRIP, row_len, strip_len};
+use super::{Image, LAST_ROWS, STRIP, row_len, strip_len};
+use crate::conv::blocked::scaled;
 use crate::conv::direct;
 use crate::epilogue::{Activate, WithActivation};
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::{Apart, each_row};
-use crate::simd::floats::{Floats, LANES, Line, WithFloats, add_products_of};
+use crate::simd::floats::{Floats, LANES, Line, Plain, WithFloats, add_products_of};
 use crate::threads::Columns;
 
 /// Transforms the numbers that some tiles meet: strip by strip, and in a strip a row of channels per point and tile.
@@ -88,9 +89,10 @@ impl<'a> Image<'a> {
     fn element(&self, pixel: usize, channel: usize) -> f32 {
         let (operands, width) = (self.operands, self.geometry.out.sizes[2]);
         let place = [0, pixel / width, pixel % width];
-        let sum = direct::sum(self.geometry, [operands.input, operands.weight], [self.number, channel], place);
-        let product = (f64::from(sum) * self.packed.factor(channel)) as f32;
-        let mut element = [product + operands.bias.map_or(0.0, |bias| bias[channel])];
+        let (of, factor) = ([self.number, channel], self.packed.factor(channel));
+        let weight = |tap: f32| scaled(tap, factor);
+        let sum = direct::sum(self.geometry, [operands.input, operands.weight], weight, of, place);
+        let mut element = [sum + operands.bias.map_or(0.0, |bias| bias[channel])];
         self.activation.apply(&mut element);
         element[0]
     }
@@ -117,7 +119,7 @@ impl WithFloats for Products<'_, '_, '_> {
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
         match (F::TILES, self.image.blocks.tiles(self.block)) {
-            (1, _) => self.strips::<F, ROWS, 1>(floats),
+            (1, _) => self.strips::<F, LAST_ROWS, 1>(floats),
             (_, 2) => self.strips::<F, STRIP, 2>(floats),
             _ => self.strips::<F, STRIP, 1>(floats),
         }
@@ -125,7 +127,7 @@ impl WithFloats for Products<'_, '_, '_> {
 }
 
 impl Products<'_, '_, '_> {
-    /// All strips, so many tiles at a time, or [`ROWS`] at the end.
+    /// All strips, so many tiles at a time, or [`LAST_ROWS`] at the end.
     #[inline(always)]
     fn strips<F: Floats, const MOST: usize, const VECTORS: usize>(self, floats: F) {
         let Products { image, group, block, tiles, points, from, column, out } = self;
@@ -152,13 +154,15 @@ impl Products<'_, '_, '_> {
                 let tiles = first + row..end.min(first + row + MOST);
                 let (block, out, count) = (&mut block, &mut *out, tiles.len());
                 let some = Tiles { block, points, row, first: tiles.start, count, out };
-                if count <= ROWS {
-                    floats.apart(Rows::<F, ROWS, VECTORS>(some));
+                if count <= LAST_ROWS {
+                    floats.apart(Rows::<F, LAST_ROWS, VECTORS>(some));
                 } else {
                     floats.apart(Rows::<F, MOST, VECTORS>(some));
                 }
                 if !block.is_finite {
-                    block.by_definition(tiles, outputs.clone(), out);
+                    for (_, tile) in (row..).zip(tiles).filter(|(row, _)| !block.is_finite_at(*row)) {
+                        block.by_definition(tile, outputs.clone(), out);
+                    }
                 }
             }
         }
@@ -182,10 +186,19 @@ struct Block<'a, F: Floats, const VECTORS: usize> {
 }
 
 impl<F: Floats, const VECTORS: usize> Block<'_, F, VECTORS> {
-    /// Computes the results of some tiles by definition.
+    /// Returns whether all results of the tile in a row are finite.
     #[cold]
-    fn by_definition(&self, tiles: Range<usize>, channels: Range<usize>, out: &mut Columns<'_, f32>) {
-        for pixel in tiles.flat_map(|tile| self.image.pixels(tile)).flatten() {
+    fn is_finite_at(&self, row: usize) -> bool {
+        (0..VECTORS).all(|vector| {
+            let sums: [[f32; LANES]; POINTS] = std::array::from_fn(|point| self.sums[point][row][vector].0);
+            results(Plain, sums).as_flattened().iter().all(|x| x.is_finite())
+        })
+    }
+
+    /// Computes the results of a tile by definition.
+    #[cold]
+    fn by_definition(&self, tile: usize, channels: Range<usize>, out: &mut Columns<'_, f32>) {
+        for pixel in self.image.pixels(tile).into_iter().flatten() {
             let row = &mut out.row(pixel - self.from)[self.places.clone()];
             row.iter_mut().zip(channels.clone()).for_each(|(x, channel)| *x = self.image.element(pixel, channel));
         }

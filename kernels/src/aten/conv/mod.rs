@@ -153,12 +153,10 @@ fn scratch_bytes(args: &Prepare<'_>, form: &Form) -> Result<usize, KernelError> 
     let area = |sizes: &[usize]| sizes.iter().rev().take(rank).product();
     let (pixels, taps) = (area(input.sizes), area(weight.sizes));
     let transposed = args.bool(FORWARD.transposed)? != Some(false);
-    let channels = input.sizes.iter().rev().nth(rank).copied().unwrap_or(1);
-    let group_channels = if transposed { channels } else { weight.sizes.get(1).copied().unwrap_or(1) };
+    let channels = weight.sizes.get(usize::from(!transposed)).copied().unwrap_or(1);
     let reordered = input.dim_order != args.tensor(form.out)?.meta.dim_order;
     let images = if reordered && input.rank() > rank + 1 { input.sizes[0] } else { 1 };
-    let bounds = conv::Bounds { images, pixels, taps, channels, group_channels, transposed, reordered };
-    Ok(conv::scratch(&bounds).saturating_mul(size_of::<f32>()))
+    Ok(conv::scratch(pixels, taps, channels, transposed, reordered).saturating_mul(images * size_of::<f32>()))
 }
 
 /// The factors of the output channels of a constant weight that is not transposed.
@@ -189,6 +187,8 @@ fn packed(
     }
     let geometry = Geometry { out: images("out", &out, rank)?, ..geometry };
     let Some(bytes) = PackedWeight::packed_len(&geometry) else { return Ok(None) };
+    let scratch = PackedWeight::scratch(&geometry).saturating_mul(size_of::<f32>());
+    args.scratch(scratch_bytes(args, form)?.saturating_add(scratch));
     let make = |weight: TensorRef<'_>| {
         PackedWeight::new(None, &geometry, weight.as_slice()?, factors)?
             .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
