@@ -68,13 +68,14 @@ impl Convolution {
     /// asks before.
     pub fn bytes_to_retain(&self, geometry: &Geometry) -> usize {
         match &self.packed {
-            Some(packed) if packed.fits(geometry) => 0,
+            Some(packed) if packed.fits(Algorithm::of(geometry), geometry) => 0,
             _ => PackedWeight::retained_len(geometry).unwrap_or(0),
         }
     }
 
     /// Computes the whole output. The scratch memory has as many elements as [`scratch`] says for this geometry or a larger
-    /// one, and as many more as [`PackedWeight::scratch`] says for a packed weight. A weight that is packed for this geometry is read in place of the one of the operands. Refuses an image that needs
+    /// one, and as many more as [`PackedWeight::scratch`] says for a packed weight. A weight that is packed for this geometry is
+    /// read in place of the one of the operands, which is still needed where results are not finite. Refuses an image that needs
     /// more, and reports memory that is not there.
     ///
     /// # Panics
@@ -89,12 +90,12 @@ impl Convolution {
         out: &mut [f32],
     ) -> Result<(), Error> {
         let algorithm = Algorithm::of(geometry);
-        let mut packed = packed.filter(|packed| packed.fits(geometry));
+        let mut packed = packed.filter(|packed| packed.fits(algorithm, geometry));
         if packed.is_none() && matches!(algorithm, Algorithm::DepthwiseNhwc | Algorithm::Pixels) {
-            let known = self.packed.take().filter(|packed| packed.fits(geometry));
+            let known = self.packed.take().filter(|packed| packed.fits(algorithm, geometry));
             self.packed = match known {
                 Some(known) if self.weight_is_constant => Some(known),
-                old => PackedWeight::retained(old, geometry, operands.weight)?,
+                old => PackedWeight::in_order(old, geometry, operands.weight, None)?,
             };
             packed = self.packed.as_ref();
         }

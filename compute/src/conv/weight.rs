@@ -24,7 +24,7 @@ impl PackedWeight {
     /// Returns how many bytes the weight of a convolution of this geometry takes in the order it is read; none if it is read as
     /// it is stored.
     pub fn packed_len(geometry: &Geometry) -> Option<usize> {
-        match is_transformed(geometry) {
+        match is_transformed(Algorithm::of(geometry), geometry) {
             true => Some(TransformedWeight::bytes_of(geometry)),
             false => Self::retained_len(geometry),
         }
@@ -42,14 +42,14 @@ impl PackedWeight {
     /// Returns the elements of scratch memory that a run with the packed weight of this geometry needs besides those of
     /// [`scratch`](super::scratch), on as many threads as there are here.
     pub fn scratch(geometry: &Geometry) -> usize {
-        if is_transformed(geometry) { winograd::scratch(geometry) } else { 0 }
+        if is_transformed(Algorithm::of(geometry), geometry) { winograd::scratch(geometry) } else { 0 }
     }
 
     /// Returns the name of the order in which the convolution of this geometry reads its weight on this machine.
     pub fn layout(geometry: &Geometry) -> String {
         let (Geometry { weight, groups, transposed, .. }, tiles) = (geometry, FloatPath::best().tiles());
         let algorithm = Algorithm::of(geometry);
-        let form = if is_transformed(geometry) { "transformed" } else { "as they are" };
+        let form = if is_transformed(algorithm, geometry) { "transformed" } else { "as they are" };
         format!("{algorithm:?} of {tiles}, taps {form}, {groups} groups of {weight:?}, transposed {transposed}")
     }
 
@@ -67,7 +67,7 @@ impl PackedWeight {
         factors: Option<&[f64]>,
     ) -> Result<Option<Self>, Error> {
         assert!(factors.is_none() || !geometry.transposed, "output channels of a transposed weight are not outermost");
-        if !is_transformed(geometry) {
+        if !is_transformed(Algorithm::of(geometry), geometry) {
             return Self::in_order(old, geometry, weight, factors);
         }
         let old = old.map(|old| old.0);
@@ -76,14 +76,9 @@ impl PackedWeight {
         Ok(Some(PackedWeight(Order::Transformed(taps))))
     }
 
-    /// [`PackedWeight::new`] of a weight that is packed for one run, or retained from one to the next: other sizes of images
-    /// do not want another order.
-    pub(super) fn retained(old: Option<Self>, geometry: &Geometry, weight: &[f32]) -> Result<Option<Self>, Error> {
-        Self::in_order(old, geometry, weight, None)
-    }
-
-    /// The weight with its taps as they are.
-    fn in_order(
+    /// [`PackedWeight::new`] with the taps as they are, also of a weight that is packed for one run, or retained from one to
+    /// the next: other sizes of images do not want another order.
+    pub(super) fn in_order(
         old: Option<Self>,
         geometry: &Geometry,
         weight: &[f32],
@@ -103,12 +98,12 @@ impl PackedWeight {
         })))
     }
 
-    /// Returns whether a convolution of this geometry reads weights in this order.
-    pub(super) fn fits(&self, geometry: &Geometry) -> bool {
+    /// Returns whether a convolution of this geometry, which is computed by this algorithm, reads weights in this order.
+    pub(super) fn fits(&self, algorithm: Algorithm, geometry: &Geometry) -> bool {
         match self.0 {
-            Order::Blocks(_) => Algorithm::of(geometry) == Algorithm::Pixels,
-            Order::Taps(_) => Algorithm::of(geometry) == Algorithm::DepthwiseNhwc,
-            Order::Transformed(_) => is_transformed(geometry),
+            Order::Blocks(_) => algorithm == Algorithm::Pixels,
+            Order::Taps(_) => algorithm == Algorithm::DepthwiseNhwc,
+            Order::Transformed(_) => is_transformed(algorithm, geometry),
         }
     }
 
@@ -122,9 +117,9 @@ impl PackedWeight {
     }
 }
 
-/// Returns whether a weight that is packed once has its taps transformed.
-fn is_transformed(geometry: &Geometry) -> bool {
-    Algorithm::of(geometry) == Algorithm::Pixels && winograd::pays(geometry)
+/// Returns whether a weight that is packed once has its taps transformed, for the algorithm of its geometry.
+fn is_transformed(algorithm: Algorithm, geometry: &Geometry) -> bool {
+    algorithm == Algorithm::Pixels && winograd::pays(geometry)
 }
 
 /// Numbers of a depthwise weight by tap, with a zero per channel.
