@@ -40,29 +40,23 @@ impl<F: Fn(u32) -> u32> WithFloats for Tile<'_, F> {
     #[inline(always)]
     fn run<V: Floats>(self, floats: V) {
         let Tile { rows, row, to, distance, convert } = self;
+        // Rows that there are not stay zeros.
+        let mut lines = [[0; LANES * UNIT]; CHANNELS];
         for start in (0..row).step_by(LANES * UNIT) {
-            let mut units = [[convert(0).to_le(); LANES]; CHANNELS];
-            for (units, row) in units.iter_mut().zip(rows.chunks_exact(row)) {
-                match row[start..].first_chunk::<{ LANES * UNIT }>() {
-                    Some(bytes) => {
-                        let bytes = bytes.as_chunks::<UNIT>().0;
-                        units
-                            .iter_mut()
-                            .zip(bytes)
-                            .for_each(|(unit, bytes)| *unit = convert(u32::from_le_bytes(*bytes)).to_le());
-                    }
+            for (line, row) in lines.iter_mut().zip(rows.chunks_exact(row)) {
+                match row[start..].first_chunk() {
+                    Some(bytes) => *line = *bytes,
                     None => {
-                        for (unit, bytes) in units.iter_mut().zip(row[start..].chunks(UNIT)) {
-                            let mut all = [0; UNIT];
-                            all[..bytes.len()].copy_from_slice(bytes);
-                            *unit = convert(u32::from_le_bytes(all)).to_le();
-                        }
+                        *line = [0; LANES * UNIT];
+                        line[..row.len() - start].copy_from_slice(&row[start..]);
                     }
                 }
             }
             let mut square = [floats.splat(0.0); LANES];
-            for (row, units) in square.iter_mut().zip(&units) {
-                *row = floats.load(bytemuck::cast_ref(units));
+            for (row, line) in square.iter_mut().zip(&lines) {
+                let mut units: [[u8; UNIT]; LANES] = bytemuck::cast(*line);
+                units.iter_mut().for_each(|unit| *unit = convert(u32::from_le_bytes(*unit)).to_le_bytes());
+                *row = floats.load(&bytemuck::cast(units));
             }
             let square = floats.transposed(square);
             let count = LANES.min((row - start).div_ceil(UNIT));

@@ -174,6 +174,10 @@ pub struct MappedFile {
     path: PathBuf,
 }
 
+/// Fewer bytes are not given back: the system call takes longer than they are worth.
+#[cfg(all(feature = "mmap", target_os = "linux"))]
+const LEAST_RELEASED: usize = 16 << 10;
+
 #[cfg(feature = "mmap")]
 impl MappedFile {
     /// Maps a file.
@@ -205,6 +209,9 @@ impl Source for MappedFile {
     fn release(&self, range: Range<u64>) {
         let Some(bytes) = slice(&self.map, range.clone()) else { return };
         let (Ok(start), len) = (usize::try_from(range.start), bytes.len()) else { return };
+        if len < LEAST_RELEASED {
+            return;
+        }
         // SAFETY: the map is of a file, is not written to, and by the contract of `open` the file does not change: pages
         // that are given back are read from it again, with the same bytes, when they are accessed.
         let _ = unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) };

@@ -6,12 +6,28 @@
 
 use alloc::vec::Vec;
 
-use super::{Block, NoPlan, Placement, indices, unplaced};
+use super::{Block, Lifetime, NoPlan, Placement, indices, unplaced};
 
 struct Shelf {
     bytes: u64,
-    /// Block and offset on the shelf.
-    tenants: Vec<(usize, u64)>,
+    tenants: Vec<Tenant>,
+}
+
+struct Tenant {
+    /// The block.
+    index: usize,
+    /// From where to where on the shelf.
+    at: u64,
+    end: u64,
+    lifetime: Lifetime,
+}
+
+impl Shelf {
+    /// The end of the tenants that live while another would.
+    fn taken(&self, lifetime: Lifetime) -> u64 {
+        let met = self.tenants.iter().filter(|tenant| tenant.lifetime.meets(&lifetime));
+        met.map(|tenant| tenant.end).max().unwrap_or(0)
+    }
 }
 
 /// Places rounded blocks whose sizes do not overflow in sum.
@@ -27,30 +43,32 @@ pub(super) fn place(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
             base = base.max(fixed.saturating_add(block.bytes));
             continue;
         }
-        let found = shelves.iter().enumerate().find_map(|(number, shelf)| {
-            let taken = taken(shelf, block, blocks);
-            (taken == 0).then_some((number, 0))
-        });
-        let found = found.or_else(|| {
-            shelves.iter().enumerate().find_map(|(number, shelf)| {
-                let taken = taken(shelf, block, blocks);
-                (taken.saturating_add(block.bytes) <= shelf.bytes).then_some((number, taken))
-            })
-        });
+        let mut found = None;
+        for (number, shelf) in shelves.iter().enumerate() {
+            let taken = shelf.taken(block.lifetime);
+            if taken == 0 {
+                found = Some((number, 0));
+                break;
+            }
+            if found.is_none() && taken.saturating_add(block.bytes) <= shelf.bytes {
+                found = Some((number, taken));
+            }
+        }
         let (number, at) = found.unwrap_or((shelves.len(), 0));
         if number == shelves.len() {
             push(&mut shelves, Shelf { bytes: block.bytes, tenants: Vec::new() })?;
         }
         if let Some(shelf) = shelves.get_mut(number) {
-            push(&mut shelf.tenants, (index, at))?;
+            let end = at.saturating_add(block.bytes);
+            push(&mut shelf.tenants, Tenant { index, at, end, lifetime: block.lifetime })?;
         }
     }
     let mut placement = unplaced(blocks)?;
     let mut start = base.checked_next_multiple_of(align).unwrap_or(base);
     for shelf in shelves {
-        for (index, at) in shelf.tenants {
-            if let Some(offset) = placement.offsets.get_mut(index) {
-                *offset = start.saturating_add(at);
+        for tenant in shelf.tenants {
+            if let Some(offset) = placement.offsets.get_mut(tenant.index) {
+                *offset = start.saturating_add(tenant.at);
             }
         }
         start = start.saturating_add(shelf.bytes);
@@ -64,11 +82,4 @@ fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), NoPlan> {
     list.try_reserve(1).map_err(|_| NoPlan::Memory)?;
     list.push(item);
     Ok(())
-}
-
-/// Returns the end of the shelf's tenants that live while the block does.
-fn taken(shelf: &Shelf, block: &Block, blocks: &[Block]) -> u64 {
-    let tenants = shelf.tenants.iter().filter_map(|&(index, at)| Some((blocks.get(index)?, at)));
-    let met = tenants.filter(|(tenant, _)| tenant.lifetime.meets(&block.lifetime));
-    met.map(|(tenant, at)| at.saturating_add(tenant.bytes)).max().unwrap_or(0)
 }

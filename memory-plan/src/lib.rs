@@ -131,6 +131,9 @@ pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Result<Placeme
     let sum = fixed.checked_add(align).ok_or(NoPlan::Overflow)?;
     blocks.iter().try_fold(sum, |sum, block| sum.checked_add(block.bytes)).ok_or(NoPlan::Overflow)?;
 
+    if strategy == Strategy::Quick {
+        return best_fit::place(&blocks, align, best_fit::Order::Time);
+    }
     let floor = live_at_once(&blocks)?;
     let mut best: Option<Placement> = None;
     let mut keep = |found: Placement| {
@@ -140,9 +143,6 @@ pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Result<Placeme
         best.as_ref().is_some_and(|best| best.bytes <= floor)
     };
     let many = blocks.len() > MANY;
-    if strategy == Strategy::Quick {
-        return best_fit::place(&blocks, align, best_fit::Order::Time);
-    }
     let mut done = false;
     if strategy != Strategy::BestFit && (!many || strategy == Strategy::Greedy) {
         done = keep(greedy::place(&blocks, align)?);

@@ -100,7 +100,7 @@ pub struct PlanOperator<'r> {
     /// Kernel that the operator resolved to.
     pub kernel: OperatorRef<'r>,
     /// Facts that its schema states about arguments.
-    pub info: OperatorInfo,
+    pub info: Arc<OperatorInfo>,
 }
 
 /// Call that a rewrite puts in the place of an instruction.
@@ -308,7 +308,7 @@ impl<'r> PlanGraph<'r> {
     /// Adds an operator that instructions can call.
     pub fn push_operator(&mut self, operator: impl Into<OperatorRef<'r>>) -> Result<u32, KernelError> {
         let kernel = operator.into();
-        let info = OperatorInfo::parse(&*kernel)?;
+        let info = Arc::new(OperatorInfo::parse(&*kernel)?);
         self.operators.push(PlanOperator { name: kernel.name().into(), kernel, info });
         Ok((self.operators.len() - 1) as u32)
     }

@@ -5,7 +5,8 @@
 //! delegate would read it.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::operators::Trailing;
@@ -14,6 +15,7 @@ use edgepack_format::tensor::TensorLayout;
 use crate::api::delegate::{Delegate, Instructions, Local};
 use crate::api::error::KernelError;
 use crate::api::instructions::LocalValue;
+use crate::api::kernel::Operator;
 use crate::api::operator::OperatorInfo;
 use crate::api::prepare::Prepare;
 use crate::api::room::grow;
@@ -32,6 +34,7 @@ pub(crate) fn splice(
     optimize: bool,
     retained: &Cell<u64>,
 ) -> Result<(), LoadError> {
+    let mut known = Known::default();
     for chain in 0..graph.chains.len() {
         if !graph.chains[chain]
             .iter()
@@ -50,7 +53,7 @@ pub(crate) fn splice(
                 && let Some(loaded) = delegates.get(delegate as usize)
             {
                 let origin = (instruction.origin, delegate);
-                let mut call = Call { graph: &mut *graph, args, origin, new: &mut new };
+                let mut call = Call { graph: &mut *graph, known: &mut known, args, origin, new: &mut new };
                 let refused =
                     |error| LoadError::Delegate { delegate: delegate as usize, backend: loaded.id.clone(), error };
                 if call.inline(&*loaded.delegate, optimize, retained).map_err(refused)? {
@@ -71,9 +74,32 @@ pub(crate) fn splice(
     Ok(())
 }
 
+/// Facts about operators that were met, by name with schema: those of one kind, one for each node, have one schema.
+#[derive(Default)]
+struct Known {
+    infos: HashMap<Box<str>, Arc<OperatorInfo>>,
+    /// The name that is looked for.
+    name: String,
+}
+
+impl Known {
+    fn info(&mut self, operator: &dyn Operator) -> Result<Arc<OperatorInfo>, KernelError> {
+        self.name.clear();
+        self.name.push_str(operator.name());
+        self.name.push_str(operator.schema());
+        if let Some(known) = self.infos.get(&*self.name) {
+            return Ok(Arc::clone(known));
+        }
+        let info = Arc::new(OperatorInfo::parse(operator)?);
+        self.infos.insert(self.name.as_str().into(), Arc::clone(&info));
+        Ok(info)
+    }
+}
+
 /// One call of a delegate.
 struct Call<'c, 'r> {
     graph: &'c mut PlanGraph<'r>,
+    known: &'c mut Known,
     args: Span,
     /// Instruction of the file, and delegate.
     origin: (u32, u32),
@@ -298,7 +324,7 @@ impl Call<'_, '_> {
         let mut operators = Vec::new();
         grow(&mut operators, instructions.operators.len())?;
         for operator in &instructions.operators {
-            let info = OperatorInfo::parse(&**operator)?;
+            let info = self.known.info(&**operator)?;
             if info.trailing() == Trailing::Result {
                 return Err(KernelError::unsupported(format!("{} returns a number of its own", operator.name())));
             }

@@ -122,6 +122,12 @@ impl Home {
         Ok(Home { memory: Some(memory), taken })
     }
 
+    /// Bytes of it that no value has which stays where it is.
+    fn free(&self) -> u64 {
+        let taken: u64 = self.taken.iter().map(|range| range.end - range.start).sum();
+        self.memory.map_or(0, |memory| (memory.len() as u64).saturating_sub(taken))
+    }
+
     /// Gives every block a place: in this memory if it is free there, in new memory what does not fit.
     fn place(&self, blocks: &[Block], graph: &mut PlanGraph<'_>) -> Result<Vec<Region>, LoadError> {
         let mut places = filled(Region::empty(), blocks.len())?;
@@ -131,7 +137,8 @@ impl Home {
         grow(&mut all, self.taken.len().saturating_add(blocks.len()))?;
         all.extend(fixed.map(|(bytes, start)| Block { bytes, lifetime: whole, fixed: Some(start) }));
         all.extend_from_slice(blocks);
-        if let Some(memory) = self.memory {
+        let least = blocks.iter().map(|block| block.bytes).filter(|bytes| *bytes > 0).min().unwrap_or(u64::MAX);
+        if let Some(memory) = self.memory.filter(|_| least <= self.free()) {
             let plan = packed(&all)?;
             for ((place, block), &offset) in places.iter_mut().zip(blocks).zip(&plan.offsets[self.taken.len()..]) {
                 let end = offset.saturating_add(block.bytes);

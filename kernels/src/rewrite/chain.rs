@@ -1,5 +1,8 @@
 //! Walks of a graph for rules about neighbours.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use edgepack_executor::kernel::{Kernel, room};
 use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind};
 use edgepack_executor::rewrite::Uses;
@@ -34,14 +37,19 @@ pub fn is(graph: &PlanGraph<'_>, operator: u32, kernel: &'static Kernel) -> bool
 /// kernel.
 pub fn own_names(graph: &PlanGraph<'_>) -> Option<Vec<Option<&'static str>>> {
     let own = |operator: u32| {
-        let name = &*graph.operators()[operator as usize].name;
-        // Those in the list of families are the ones that registries hold: tables are constants, which may be anywhere.
-        let registered = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
-        let mut kernels = registered.chain([&conv::SCALED]);
-        kernels.find(|kernel| kernel.name == name && is(graph, operator, kernel)).map(|kernel| kernel.name)
+        let operator = &graph.operators()[operator as usize];
+        let name = OWN.get(&(&raw const *operator.kernel).addr())?;
+        (**name == *operator.name).then_some(*name)
     };
     collected(graph.operators().len(), (0..).map(own))
 }
+
+/// Names of the kernels of this library by where they are. Those in the list of families are the ones that registries hold:
+/// tables are constants, which may be anywhere.
+static OWN: LazyLock<HashMap<usize, &'static str>> = LazyLock::new(|| {
+    let registered = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
+    registered.chain([&conv::SCALED]).map(|kernel| ((&raw const *kernel).addr(), kernel.name)).collect()
+});
 
 /// Every call with the call right behind it, nothing between them. Rules that change both see what they left.
 pub fn for_each_pair(

@@ -1,6 +1,7 @@
 //! Reads chains into instructions, resolves operators, and checks every argument against its operator's schema.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::notation::ValueName;
@@ -150,7 +151,8 @@ fn operators<'r>(source: &Source<'_>, registry: &'r Registry, graph: &mut PlanGr
         };
         let info = OperatorInfo::parse(kernel).map_err(|error| invalid(error.code, &error.message))?;
         grow(&mut graph.operators, 1)?;
-        graph.operators.push(PlanOperator { name: name.into(), kernel: OperatorRef::Borrowed(kernel), info });
+        let kernel = OperatorRef::Borrowed(kernel);
+        graph.operators.push(PlanOperator { name: name.into(), kernel, info: Arc::new(info) });
     }
     seen.clear();
     for delegate in source.plan.delegates.clone().unwrap_or_default().iter() {

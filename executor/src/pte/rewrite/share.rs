@@ -6,6 +6,8 @@
 //! afterwards, so nothing that is elsewhere gets under it.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use edgepack_format::scalar::ScalarType;
 
@@ -52,7 +54,7 @@ impl Rewrite for ShareEqual {
         }
         views.sort_unstable();
         let steady = steady_inputs(graph, &uses);
-        let mut known: HashMap<(String, Vec<Argument>), Vec<u32>> = HashMap::new();
+        let mut known: HashMap<(Arc<str>, Vec<Argument>), Vec<u32>> = HashMap::new();
         // By tensor, the one that replaces it now.
         let mut same: HashMap<u32, u32> = HashMap::new();
         let mut shared = 0;
@@ -64,21 +66,21 @@ impl Rewrite for ShareEqual {
                 if instruction.node.is_none() || !called.kernel.is_pure() {
                     continue;
                 }
-                let name = called.name.to_string();
+                let name = Arc::clone(&called.name);
                 let Some((arguments, results)) = described(graph, &uses, &steady, &same, operator, args) else {
                     continue;
                 };
-                match known.get(&(name.clone(), arguments.clone())) {
-                    Some(earlier) => {
-                        for (&later, &earlier) in results.iter().zip(earlier) {
+                match known.entry((name, arguments)) {
+                    Entry::Occupied(earlier) => {
+                        for (&later, &earlier) in results.iter().zip(earlier.get()) {
                             show(graph, &views, later, earlier);
                             same.insert(later, earlier);
                         }
                         graph.chains[chain][index].kind = PlanInstructionKind::Nop;
                         shared += 1;
                     }
-                    None => {
-                        known.insert((name, arguments), results);
+                    Entry::Vacant(first) => {
+                        first.insert(results);
                     }
                 }
             }

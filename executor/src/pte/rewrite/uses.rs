@@ -47,14 +47,15 @@ impl Uses {
 
     fn new(graph: &PlanGraph<'_>) -> Option<Uses> {
         let tensors = graph.state.tensors.len();
+        let places = graph.state.tensors.iter().map(|tensor| tensor.region.addresses());
         let mut uses = Uses {
             by_tensor: filled(Use::default(), tensors).ok()?,
-            content: Content::new(tensors.saturating_add(graph.args.len())),
+            content: Content::new(places, tensors.saturating_add(graph.args.len()))?,
             kept: Vec::new(),
         };
         for &input in &graph.inputs {
             each(graph, input, |tensor| {
-                uses.write_tensor(graph, tensor)?;
+                uses.write_tensor(tensor)?;
                 uses.by_tensor[tensor as usize].pinned = true;
                 Some(())
             })?;
@@ -107,7 +108,7 @@ impl Uses {
                     each(graph, id, |tensor| self.read_tensor(graph, tensor))?;
                 }
                 for (_, &id) in ids.iter().enumerate().filter(|&(arg, _)| is_out(arg)) {
-                    each(graph, id, |tensor| self.write_tensor(graph, tensor))?;
+                    each(graph, id, |tensor| self.write_tensor(tensor))?;
                 }
             }
             PlanInstructionKind::Delegate { args, .. } => {
@@ -119,12 +120,12 @@ impl Uses {
                     })?;
                 }
                 for &id in &graph.args[args.range()] {
-                    each(graph, id, |tensor| self.write_tensor(graph, tensor))?;
+                    each(graph, id, |tensor| self.write_tensor(tensor))?;
                 }
             }
             PlanInstructionKind::Move { from, to } => {
                 each(graph, from, |tensor| self.read_tensor(graph, tensor))?;
-                each(graph, to, |tensor| self.write_tensor(graph, tensor))?;
+                each(graph, to, |tensor| self.write_tensor(tensor))?;
             }
             PlanInstructionKind::Nop => {}
             PlanInstructionKind::JumpFalse { .. } | PlanInstructionKind::Free { .. } => return None,
@@ -161,9 +162,9 @@ impl Uses {
         }
     }
 
-    fn write_tensor(&mut self, graph: &PlanGraph<'_>, tensor: u32) -> Option<()> {
+    fn write_tensor(&mut self, tensor: u32) -> Option<()> {
         self.by_tensor[tensor as usize].writes += 1;
-        self.content.write(&region(graph, tensor), tensor)
+        self.content.write(tensor)
     }
 
     fn read_tensor(&mut self, graph: &PlanGraph<'_>, tensor: u32) -> Option<()> {
@@ -172,7 +173,7 @@ impl Uses {
         if state.constant || state.region.is_empty() {
             return Some(());
         }
-        let found = self.content.read(&state.region)?;
+        let found = self.content.read(tensor)?;
         match (found.only(), found.gaps) {
             (Some(owner), false) if owner == tensor => {}
             (Some(owner), false)
@@ -188,7 +189,7 @@ impl Uses {
                     self.kept.push(state.region.addresses());
                 }
                 self.pin(tensor);
-                found.owners.iter().for_each(|&owner| self.pin(owner));
+                found.owners().for_each(|owner| self.pin(owner));
             }
         }
         Some(())
