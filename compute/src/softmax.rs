@@ -3,7 +3,10 @@
 //! The maximum is taken off before the exponential, so nothing overflows; a NaN, or an infinity of the wrong sign, makes
 //! its whole row NaN. 16-bit floats are computed in `f32`. A row does not depend on the others, nor on threads.
 
-use rten_simd::SimdUnaryOp;
+mod rows;
+
+use bytemuck::{try_cast_slice, try_cast_slice_mut};
+use rten_simd::{SimdOp, SimdUnaryOp};
 
 use crate::error::{Error, expect_elements};
 use crate::float::Float;
@@ -20,11 +23,21 @@ const BLOCK: usize = 128;
 pub trait Exponential: Float {
     /// Replaces every value by e to its power.
     fn exp_all(values: &mut [Self]);
+
+    /// Writes the softmax of rows of `size` elements; `false`, and nothing is written, if there is no way of its own.
+    fn softmax_rows(_size: usize, _input: &[Self], _out: &mut [Self]) -> bool {
+        false
+    }
 }
 
 impl Exponential for f32 {
     fn exp_all(values: &mut [f32]) {
         rten_vecmath::Exp {}.map_mut(values);
+    }
+
+    fn softmax_rows(size: usize, input: &[f32], out: &mut [f32]) -> bool {
+        rows::Rows { size, input, out }.dispatch();
+        true
     }
 }
 
@@ -78,6 +91,14 @@ where
     // A row, or neighbouring rows.
     let unit = (view.size * view.inner).max(1);
     for_each_piece(&mut out[..count], unit, |start, out| {
+        if view.inner == 1
+            && !LOG
+            && is_own::<T>()
+            && let (Ok(input), Ok(out)) = (try_cast_slice(&input[start..][..out.len()]), try_cast_slice_mut(out))
+            && T::Compute::softmax_rows(unit, input, out)
+        {
+            return;
+        }
         for (input, out) in input[start..].chunks_exact(unit).zip(out.chunks_exact_mut(unit)) {
             if view.inner == 1 {
                 wide(|| row::<T, LOG>(input, out));
@@ -98,7 +119,7 @@ where
     T: Number<Compute: Exponential>,
 {
     // Where the output holds exponentials without loss they wait there for their sum.
-    let lossless = size_of::<T>() == size_of::<T::Compute>();
+    let lossless = is_own::<T>();
     let max = row_max(input);
     let mut buffer = [T::Compute::ZERO; BLOCK];
     let mut sum = T::Compute::ZERO;
@@ -126,6 +147,11 @@ where
             buffer.iter().zip(out).for_each(|(y, out)| *out = cast(y.over(sum)));
         }
     }
+}
+
+/// True if elements are computed as what they are.
+const fn is_own<T: Number>() -> bool {
+    size_of::<T>() == size_of::<T::Compute>()
 }
 
 #[inline(always)]

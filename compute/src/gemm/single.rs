@@ -205,7 +205,7 @@ impl WithFloats for Dots<'_, '_> {
     fn run<F: Floats>(self, floats: F) {
         /// Numbers of a matrix that comes from memory, each time. It is read as one stream: the machine foresees that
         /// better than several.
-        const LARGE: usize = 1 << 21;
+        const LARGE: usize = 1 << 18;
         if self.rhs.rows * self.rhs.cols < LARGE {
             self.columns::<F, COLUMNS, 1>(floats);
         } else {

@@ -94,7 +94,7 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     for x in rest.iter().map(|x| real(*x)) {
         (low[0], high[0]) = (low[0].min(x), high[0].max(x));
     }
-    let (least, most) = (low.into_iter().fold(0f32, f32::min), high.into_iter().fold(0f32, f32::max));
+    let [least, most] = [joined(low, |a, b| a < b), joined(high, |a, b| a > b)];
     let k = if least == most { 1.0 } else { 255.0 / (most - least) };
     let (a, b) = (least * k, most * k);
     let zero = if (-128.0 + a) + (127.0 + b) > 0.0 { -128.0 - a } else { 127.0 - b };
@@ -106,18 +106,30 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     }
 }
 
+/// The one of all numbers that is ahead of every other; of halves, so that few wait for each other.
+#[inline(always)]
+fn joined(mut all: [f32; LANES], is_ahead: impl Fn(f32, f32) -> bool) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            all[lane] = if is_ahead(all[lane + half], all[lane]) { all[lane + half] } else { all[lane] };
+        }
+        half /= 2;
+    }
+    all[0]
+}
+
 /// A number as a byte, NaN as 0; vectors of the machine can do all of it.
 #[inline(always)]
 fn quantized(x: f32, k: f32, zero: f32) -> i8 {
+    // Between whole limits a number is rounded to one of them at most, so the order of the two does not matter.
+    let (low, high) = (-128.0 - zero, 127.0 - zero);
     let t = x * k;
-    let t = if t < -32768.0 { -32768.0 } else { t };
-    let t = if t > 32767.0 { 32767.0 } else { t };
-    let y = (t + ROUND - ROUND) + zero;
-    let y = if y < -128.0 { -128.0 } else { y };
-    let y = if y > 127.0 { 127.0 } else { y };
-    let y = if y.is_nan() { 0.0 } else { y };
+    let t = if t < low { low } else { t };
+    let t = if t > high { high } else { t };
+    let t = if t.is_nan() { -zero } else { t };
     // What is whole has its bits at the end.
-    (y + ROUND).to_bits() as i8
+    ((t + ROUND) + zero).to_bits() as i8
 }
 
 /// Packed weights of products, one row for each channel.
