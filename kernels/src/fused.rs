@@ -3,6 +3,7 @@
 //! Invariant: such an operator gives what its own operator and the operations behind it would give one after the other, to
 //! the bit.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,6 +43,11 @@ impl Fused {
     pub fn new(base: &'static Base, epilogue: Arc<Epilogue>) -> Self {
         Fused { base, epilogue }
     }
+
+    /// The operator, and what is done to its results.
+    pub fn parts(&self) -> (&'static Base, &Arc<Epilogue>) {
+        (self.base, &self.epilogue)
+    }
 }
 
 impl Operator for Fused {
@@ -58,6 +64,10 @@ impl Operator for Fused {
             self.epilogue.expect_floats()?;
         }
         (self.base.prepare)(args, self.epilogue.clone())
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 

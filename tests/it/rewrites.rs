@@ -222,6 +222,62 @@ fn convolutions_absorb_what_follows() {
     }
 }
 
+/// Images `[1, 8, 64, 64]` through two convolutions of single pixels, the second into 64 channels, an activation, a depthwise
+/// convolution and a mean; what is between the convolutions may be read by another operator.
+fn widened(read_twice: bool, amounts: bool) -> Assembly {
+    let numbers = |count: usize| if amounts { positive(numbers(count), 1.0) } else { numbers(count) };
+    let mut a = Assembly::new();
+    let mut next = 0;
+    let mut place = |a: &mut Assembly, sizes: &[i32]| -> Id {
+        let at = next;
+        next += 4 * sizes.iter().map(|size| *size as u64).product::<u64>();
+        a.planned_at(float(sizes), at)
+    };
+    let x = place(&mut a, &[1, 8, 64, 64]);
+    let (one, zero, four, none, no) = (a.int(1), a.int(0), a.int(4), a.null(), a.bool(false));
+    let (ones, zeros, fours) = (a.ints(&[one, one]), a.ints(&[zero, zero]), a.ints(&[four, four]));
+    let groups = a.int(64);
+    let (mix, points) =
+        (a.constant(float(&[8, 8, 1, 1]), &numbers(64)), a.constant(float(&[64, 8, 1, 1]), &numbers(512)));
+    let (taps, bias) = (a.constant(float(&[64, 1, 3, 3]), &numbers(576)), a.constant(float(&[64]), &numbers(64)));
+    let wide: &[i32] = &[1, 64, 64, 64];
+    let (y, z, w) = (place(&mut a, wide), place(&mut a, wide), place(&mut a, &[1, 64, 16, 16]));
+    let mixed = place(&mut a, &[1, 8, 64, 64]);
+    a.call("aten::convolution.out", &[x, mix, none, ones, zeros, ones, no, zeros, one, mixed, mixed]);
+    a.call("aten::convolution.out", &[mixed, points, bias, ones, zeros, ones, no, zeros, one, y, y]);
+    a.call("aten::relu.out", &[y, z, z]);
+    a.call("aten::convolution.out", &[z, taps, none, fours, ones, ones, no, zeros, groups, w, w]);
+    let (two, three) = (a.int(2), a.int(3));
+    let dims = a.ints(&[two, three]);
+    let mean = place(&mut a, &[1, 64]);
+    a.call("aten::mean.out", &[w, dims, no, none, mean, mean]);
+    let mut outputs = vec![mean];
+    if read_twice {
+        let other = place(&mut a, &[1, 64]);
+        a.call("aten::mean.out", &[z, dims, no, none, other, other]);
+        outputs.push(other);
+    }
+    a.inputs(&[x]);
+    a.outputs(&outputs);
+    a
+}
+
+#[test]
+fn convolutions_of_large_images_are_computed_together() {
+    for read_twice in [false, true] {
+        let amounts = widened(read_twice, true);
+        // Sums of eight products, twice, of nine, and of all pixels.
+        let apart = Apart::Sums { amounts: &amounts, roundings: 9 + 10 + 10 + 64 * 64 };
+        let names = runs_alike(&widened(read_twice, false), &[1, 8, 64, 64], apart);
+        let (plain, mean) = ("aten::convolution.out", "aten::mean.out");
+        let want = match read_twice {
+            false => vec![plain, "edgepack::convolution.pair_out", mean],
+            true => vec![plain, "edgepack::convolution.epilogue_out", plain, mean, mean],
+        };
+        assert_eq!(names, want);
+    }
+}
+
 #[test]
 fn what_is_read_twice_is_computed() {
     let amounts = images("aten::relu.out", true, true);

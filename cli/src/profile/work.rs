@@ -42,6 +42,9 @@ fn multiply_adds(name: &str, read: &[TensorShape<'_>], out: &TensorShape<'_>) ->
         return integer_multiply_adds(own, read, out);
     }
     let is = |part: &str| name.contains(part);
+    if is("convolution.pair") {
+        return pair_multiply_adds(read, out);
+    }
     if is("convolution") {
         let [Some(input), Some(weight)] = [read.first(), read.get(1)] else { return 0 };
         // A tap by output and input channel for each element of the output; transposed, by input and output channel for each
@@ -59,6 +62,16 @@ fn multiply_adds(name: &str, read: &[TensorShape<'_>], out: &TensorShape<'_>) ->
         0
     };
     out.element_count().saturating_mul(inner)
+}
+
+/// The multiplications of a convolution of single pixels and of a depthwise one of its results, whose weights are the images
+/// behind the input.
+fn pair_multiply_adds(read: &[TensorShape<'_>], out: &TensorShape<'_>) -> usize {
+    let mut weights = read.iter().skip(1).filter(|shape| shape.sizes.len() == 4);
+    let (Some(input), Some(points), Some(taps)) = (read.first(), weights.next(), weights.next()) else { return 0 };
+    let channels = |shape: &TensorShape<'_>| shape.sizes.first().copied().unwrap_or(0).max(1);
+    let first = input.element_count().saturating_mul(channels(points));
+    first.saturating_add(out.element_count().saturating_mul(taps.element_count() / channels(taps)))
 }
 
 /// The name of an operator on bytes.
@@ -104,7 +117,7 @@ mod tests {
     #[test]
     fn products_are_counted_by_operator() {
         type Case = (&'static str, &'static [&'static [usize]], &'static [usize], usize);
-        let cases: [Case; 13] = [
+        let cases: [Case; 14] = [
             ("aten::addmm.out", &[&[16], &[3, 8], &[8, 16]], &[3, 16], 3 * 16 * 8),
             ("aten::mm.out", &[&[3, 8], &[8, 16]], &[3, 16], 3 * 16 * 8),
             ("aten::bmm.out", &[&[2, 3, 8], &[2, 8, 5]], &[2, 3, 5], 2 * 3 * 5 * 8),
@@ -119,6 +132,12 @@ mod tests {
             ("xnnpack::transposed_convolution.int8", &[&[1, 4, 4, 3], &[6, 3, 3, 3]], &[1, 9, 9, 6], 48 * 6 * 9),
             ("xnnpack::product_of_rows.out", &[&[5, 1, 8], &[5, 2]], &[5, 1, 24], 5 * 24 * 8),
             ("xnnpack::convolution_of_rows.out", &[&[2, 6, 6, 3], &[2, 2]], &[2, 6, 6, 6], 0),
+            (
+                "edgepack::convolution.pair_out",
+                &[&[1, 3, 8, 8], &[16, 3, 1, 1], &[16], &[16, 1, 3, 3], &[16]],
+                &[1, 16, 4, 4],
+                8 * 8 * 16 * 3 + 4 * 4 * 16 * 9,
+            ),
             ("aten::add.out", &[&[9], &[9]], &[9], 0),
         ];
         for (name, read, out, want) in cases {

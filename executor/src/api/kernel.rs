@@ -4,6 +4,7 @@
 //! and constants, refuses what it cannot do, and returns the second phase. [`Run::run`] executes: it reads resolved
 //! arguments from a [`KernelContext`], resizes its outputs, and computes on slices. Running allocates nothing.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ pub trait Operator: Send + Sync {
 
     /// Looks at one instruction and returns what will run it.
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>;
+
+    /// Returns the operator as what it is, for rewrites that put it into the plan and know it again.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
 }
 
 /// The second phase of a kernel, for one instruction.

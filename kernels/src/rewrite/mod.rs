@@ -5,6 +5,7 @@ mod batch_norm;
 mod chain;
 mod epilogue;
 mod layout;
+mod pair;
 mod places;
 mod transposed;
 
@@ -23,4 +24,6 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         .with_rewrite(places::DropPlaces)
         .with_rewrite(epilogue::FuseEpilogues)
         .with_rewrite(layout::ChannelsLast)
+        // Where images have found their order.
+        .with_rewrite(pair::PairConvolutions)
 }
