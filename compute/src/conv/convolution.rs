@@ -114,7 +114,7 @@ impl Convolution {
             Algorithm::Im2colNchw => im2col_nchw(geometry, operands, out, finish)?,
             Algorithm::DepthwiseNhwc | Algorithm::Pixels => match packed.map(|packed| &packed.0) {
                 Some(Order::Taps(taps)) => {
-                    let operands = Operands { weight: taps, ..*operands };
+                    let operands = Operands { weight: taps.all(), ..*operands };
                     depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
                 }
                 Some(Order::Blocks(blocks)) => {

@@ -137,7 +137,7 @@ impl<'a> Step<'a> {
 
     fn depthwise(&self, input: &[f32], out: &mut [f32]) {
         let Order::Taps(taps) = &self.weight.0 else { unreachable!("a depthwise weight is by tap") };
-        let operands = Operands { input, weight: taps, bias: self.bias };
+        let operands = Operands { input, weight: taps.all(), bias: self.bias };
         depthwise::nhwc(&self.geometry, &operands, self.epilogue, out);
     }
 }

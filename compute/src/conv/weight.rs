@@ -4,8 +4,10 @@ use super::algorithm::Algorithm;
 use super::blocked::{BlockedWeight, scaled};
 use super::geometry::Geometry;
 use super::winograd::{self, TransformedWeight};
-use crate::error::{Error, room};
+use crate::error::Error;
 use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{LANES, Line};
+use crate::zeroed::Zeroed;
 
 /// A weight in the order that loops read it.
 pub struct PackedWeight(pub(super) Order);
@@ -14,8 +16,8 @@ pub struct PackedWeight(pub(super) Order);
 pub(super) enum Order {
     /// Blocks of output channels.
     Blocks(BlockedWeight),
-    /// Of a depthwise convolution: the channels of each tap, and a zero per channel.
-    Taps(Vec<f32>),
+    /// Of a depthwise convolution.
+    Taps(Taps),
     /// Blocks of output channels of transformed taps.
     Transformed(TransformedWeight),
 }
@@ -34,7 +36,7 @@ impl PackedWeight {
     pub(super) fn retained_len(geometry: &Geometry) -> Option<usize> {
         match Algorithm::of(geometry) {
             Algorithm::Pixels => Some(BlockedWeight::bytes_of(geometry)),
-            Algorithm::DepthwiseNhwc => Some(taps(geometry).saturating_mul(size_of::<f32>())),
+            Algorithm::DepthwiseNhwc => Some(Taps::lines(geometry).saturating_mul(size_of::<Line>())),
             _ => None,
         }
     }
@@ -91,8 +93,9 @@ impl PackedWeight {
                 Order::Blocks(blocks)
             }
             (Algorithm::DepthwiseNhwc, old) => {
-                let old = if let Some(Order::Taps(old)) = old { old } else { Vec::new() };
-                Order::Taps(by_tap(old, geometry, weight, factors)?)
+                let mut taps = if let Some(Order::Taps(old)) = old { old } else { Taps::default() };
+                taps.pack(geometry, weight, factors)?;
+                Order::Taps(taps)
             }
             _ => return Ok(None),
         })))
@@ -111,7 +114,7 @@ impl PackedWeight {
     pub fn byte_len(&self) -> usize {
         match &self.0 {
             Order::Blocks(blocks) => blocks.bytes(),
-            Order::Taps(taps) => taps.capacity() * size_of::<f32>(),
+            Order::Taps(taps) => taps.0.byte_len(),
             Order::Transformed(taps) => taps.bytes(),
         }
     }
@@ -122,30 +125,41 @@ fn is_transformed(algorithm: Algorithm, geometry: &Geometry) -> bool {
     algorithm == Algorithm::Pixels && winograd::pays(geometry)
 }
 
-/// Numbers of a depthwise weight by tap, with a zero per channel.
-fn taps(geometry: &Geometry) -> usize {
-    (geometry.weight.area() + 1).saturating_mul(geometry.weight.batch.0)
-}
+/// A depthwise weight: the channels of each tap, and a zero per channel.
+#[derive(Default)]
+pub(super) struct Taps(Zeroed<Line>);
 
-/// The weight of a depthwise convolution by tap and channel, and a zero per channel.
-fn by_tap(mut taps: Vec<f32>, geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>) -> Result<Vec<f32>, Error> {
-    let (kernel, count) = (&geometry.weight, self::taps(geometry));
-    if taps.capacity() < count {
-        taps = room(count)?;
+impl Taps {
+    /// Lines that hold the weight of a geometry.
+    fn lines(geometry: &Geometry) -> usize {
+        let numbers = (geometry.weight.area() + 1).saturating_mul(geometry.weight.batch.0);
+        numbers.div_ceil(LANES)
     }
-    taps.clear();
-    taps.resize(count, 0.0);
-    let mut places = taps.iter_mut();
-    for (y, x) in (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x))) {
-        let start = y * kernel.strides[1] + x * kernel.strides[2];
-        for (out, place) in (0..kernel.batch.0).zip(&mut places) {
-            *place = weight[start + out * kernel.batch.1];
+
+    /// The numbers, and some more.
+    pub(super) fn all(&self) -> &[f32] {
+        bytemuck::cast_slice(self.0.all())
+    }
+
+    /// Brings a weight into this order, in the memory of the old one if that is as much.
+    fn pack(&mut self, geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>) -> Result<(), Error> {
+        let (kernel, count) = (&geometry.weight, Taps::lines(geometry));
+        if self.0.all().len() != count {
+            self.0 = Zeroed::new(count)?;
         }
-    }
-    if let Some(factors) = factors {
-        for channels in taps.chunks_exact_mut(kernel.batch.0.max(1)) {
-            channels.iter_mut().zip(factors).for_each(|(x, factor)| *x = scaled(*x, *factor));
+        let taps: &mut [f32] = bytemuck::cast_slice_mut(self.0.all_mut());
+        let places = (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x)));
+        let channels = kernel.batch.0.max(1);
+        for ((y, x), taps) in places.zip(taps.chunks_exact_mut(channels)) {
+            let start = y * kernel.strides[1] + x * kernel.strides[2];
+            for (out, place) in taps.iter_mut().enumerate() {
+                *place = weight[start + out * kernel.batch.1];
+            }
+            if let Some(factors) = factors {
+                taps.iter_mut().zip(factors).for_each(|(x, factor)| *x = scaled(*x, *factor));
+            }
         }
+        taps[kernel.area() * kernel.batch.0..].fill(0.0);
+        Ok(())
     }
-    Ok(taps)
 }

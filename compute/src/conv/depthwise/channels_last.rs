@@ -11,7 +11,7 @@ use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats};
 use crate::simd::wide;
 use crate::simd::window::{MOST_TAPS, Window};
 use crate::spatial::{Images, Slide};
-use crate::threads::{Cost, WriteAll, for_each_at};
+use crate::threads::{self, Cost, WriteAll, for_each_at};
 
 /// Channels summed at once; they fit the vector registers.
 const LANES: usize = 32;
@@ -34,30 +34,48 @@ pub(in crate::conv) fn nhwc(
     let fits = geometry.weight.area() <= MOST_TAPS && columns <= Window::most_columns(down.kernel);
     let tiles = to.channels.0 >= VECTOR && fits;
     let path = FloatPath::best();
-    let row = |n: usize, [y, x]: [usize; 2], out: &mut [f32]| {
-        let data = &input[n * images.batch.1..];
+    let [_, height, width] = to.sizes;
+    let some = |n: usize, first: usize, out: &mut [f32]| {
+        let (data, place) = (&input[n * images.batch.1..], |pixel: usize| [pixel / width.max(1), pixel % width.max(1)]);
         if tiles {
-            path.run(Tiles { geometry, data, weight, bias, first: [y, x], activation, out: &mut *out });
+            path.run(Tiles { geometry, data, weight, bias, first: place(first), activation, out: &mut *out });
+        } else {
+            wide(|| {
+                for (at, out) in (first..).zip(out.chunks_exact_mut(to.channels.0)) {
+                    pixel(geometry, data, weight, bias, place(at), activation, out);
+                }
+            });
         }
-        wide(|| {
-            let pixels = out.chunks_exact_mut(to.channels.0).take(if tiles { 0 } else { usize::MAX });
-            for (x, out) in (x..).zip(pixels) {
-                pixel(geometry, data, weight, bias, [y, x], activation, out);
-            }
-        });
         if let Some(epilogue) = epilogue {
             epilogue.finish(out);
         }
     };
-    let [_, height, width] = to.sizes;
-    // Parts are lines, or pieces of a line that is all of an image.
-    let each = if height == 1 { width.min(PIECE) } else { width };
+    // Parts are lines, as many as go together and threads end together with, or pieces of a line that is all of an image.
+    let threads = threads::current();
+    let even = if threads > 1 { height / (threads * PARTS) } else { height };
+    let lines = even.clamp(1, lines_at_once(down));
+    let each = if height == 1 { width.min(PIECE) } else { width * lines };
     let cost = Cost::nanoseconds(TAP * (geometry.weight.area() * each * to.channels.0) as f64);
     for n in 0..to.batch.0 {
         let out = &mut out[n * to.batch.1..][..height * width * to.channels.0];
-        for_each_at(cost, WriteAll(out, each * to.channels.0), |part, out| {
-            row(n, [part * each / width.max(1), part * each % width.max(1)], out);
-        });
+        for_each_at(cost, WriteAll(out, each * to.channels.0), |part, out| some(n, part * each, out));
+    }
+}
+
+/// Parts that a thread gets, so that all end at about the same time.
+const PARTS: usize = 4;
+
+/// Lines of input that are read together, at most.
+const LINES: usize = 12;
+
+/// Columns of input whose vectors stay in the nearest cache for a few lines.
+const NEAR: usize = 64;
+
+/// Lines of output whose windows are looked at together: what they share is read from the nearest cache.
+fn lines_at_once(down: &Slide) -> usize {
+    match down.dilation {
+        1 => LINES.saturating_sub(down.kernel) / down.stride + 1,
+        _ => 1,
     }
 }
 
@@ -81,13 +99,13 @@ fn along(geometry: &Geometry) -> Geometry {
 /// Pixels of a row that are summed at once.
 const PIXELS: usize = 4;
 
-/// A row of channels-last pixels of at least [`VECTOR`] channels.
+/// Channels-last pixels of at least [`VECTOR`] channels: whole lines, or a piece of one.
 struct Tiles<'a, 'o> {
     geometry: &'a Geometry,
     data: &'a [f32],
     weight: &'a [f32],
     bias: Option<&'a [f32]>,
-    /// Stretch and column of the first pixel.
+    /// Line and column of the first pixel.
     first: [usize; 2],
     activation: Activation,
     out: &'o mut [f32],
@@ -101,28 +119,40 @@ impl WithFloats for Tiles<'_, '_> {
         let Geometry { slides: [_, down, right], out: to, weight: kernel, .. } = *self.geometry;
         let (channels, out) = (to.channels.0, std::mem::take(&mut self.out));
         let (weights, zeros) = self.weight.split_at(kernel.area() * channels);
-        let mut window = Window::new(channels);
-        let most = (Window::most_columns(down.kernel) - reach(&right)) / right.stride + 1;
-        let most = most / PIXELS * PIXELS;
         let [line, start] = self.first;
-        let end = start + out.len() / channels;
-        for from in (start..end).step_by(most) {
-            let count = most.min(end - from);
+        let pixels = out.len() / channels;
+        let width = pixels.min(to.sizes[2]);
+        let lines_at_once = lines_at_once(&down);
+        // Of several lines together few columns at a time.
+        let lines = if lines_at_once > 1 { (lines_at_once - 1) * down.stride + down.kernel } else { down.kernel };
+        let columns = Window::most_columns(lines).min(if lines_at_once > 1 { NEAR } else { usize::MAX });
+        let least = (PIXELS - 1) * right.stride + reach(&right);
+        let (lines_at_once, columns) =
+            if columns < least { (1, Window::most_columns(down.kernel)) } else { (lines_at_once, columns) };
+        let most = ((columns - reach(&right)) / right.stride + 1) / PIXELS * PIXELS;
+        let mut window = Window::new(channels);
+        for from in (0..width).step_by(most) {
+            let count = most.min(width - from);
             let columns = (count.next_multiple_of(PIXELS) - 1) * right.stride + reach(&right);
-            self.meet(&mut window, line, right.start(from), columns, zeros);
             let taps: ArrayVec<usize, MOST_TAPS> = (0..down.kernel)
                 .flat_map(|ky| (0..right.kernel).map(move |kx| ky * columns + kx * right.dilation))
                 .collect();
-            let some = Stretch {
-                tiles: &self,
-                window: &window,
-                taps: &taps,
-                weights,
-                columns,
-                count,
-                out: &mut out[(from - start) * channels..][..count * channels],
-            };
-            some.run(floats);
+            for first in (0..pixels / width).step_by(lines_at_once) {
+                let lines = lines_at_once.min(pixels / width - first);
+                let met = (lines - 1) * down.stride + down.kernel;
+                self.meet(&mut window, [line + first, met], right.start(start + from), columns, zeros);
+                let some = Stretch {
+                    tiles: &self,
+                    window: &window,
+                    taps: &taps,
+                    weights,
+                    columns,
+                    counts: [lines, count],
+                    width,
+                    out: &mut out[(first * width + from) * channels..],
+                };
+                some.run(floats);
+            }
         }
     }
 }
@@ -133,14 +163,15 @@ fn reach(slide: &Slide) -> usize {
 }
 
 impl<'a> Tiles<'a, '_> {
-    /// Finds what windows on a line of the output meet in so many columns of the input, the first of which may be before it.
-    fn meet(&self, window: &mut Window<'a>, line: usize, first: isize, columns: usize, zeros: &'a [f32]) {
+    /// Finds what windows meet in so many lines of the input, the first of which is the first of a line of the output, and so
+    /// many columns, the first of which may be before it.
+    fn meet(&self, window: &mut Window<'a>, [line, lines]: [usize; 2], first: isize, columns: usize, zeros: &'a [f32]) {
         let Geometry { input: images, slides: [_, down, right], .. } = self.geometry;
         let before = first.min(0).unsigned_abs().min(columns);
         let x = first.max(0) as usize;
         let inside = (columns - before).min(right.input.saturating_sub(x));
         window.clear();
-        for ky in 0..down.kernel {
+        for ky in 0..lines {
             let y = down.start(line) + (ky * down.dilation) as isize;
             // What is before the first is a great number, too.
             if (y as usize) < down.input && inside > 0 {
@@ -155,7 +186,7 @@ impl<'a> Tiles<'a, '_> {
     }
 }
 
-/// Neighbouring pixels, and what their taps meet.
+/// Neighbouring pixels of some lines, and what their taps meet.
 struct Stretch<'l, 'a, 'o> {
     tiles: &'l Tiles<'a, 'o>,
     window: &'l Window<'a>,
@@ -164,8 +195,10 @@ struct Stretch<'l, 'a, 'o> {
     weights: &'l [f32],
     /// Places of a line of the input.
     columns: usize,
-    /// Number of pixels.
-    count: usize,
+    /// Number of lines, and of pixels of each.
+    counts: [usize; 2],
+    /// Pixels from one line to the next.
+    width: usize,
     out: &'l mut [f32],
 }
 
@@ -241,16 +274,16 @@ impl Stretch<'_, '_, '_> {
     fn write<F: Floats, const TILES: usize>(
         &mut self,
         floats: F,
-        [x, first]: [usize; 2],
+        [y, x, first]: [usize; 3],
         sums: &[[F::V; TILES]; PIXELS],
     ) {
-        let (here, channels) = (PIXELS.min(self.count - x), self.window.channels());
-        let out = &mut self.out[x * channels..];
+        let (here, channels) = (PIXELS.min(self.counts[1] - x), self.window.channels());
+        let out = &mut self.out[(y * self.width + x) * channels..];
         self.tiles.activation.with(floats, Results { floats, sums, here, channels: [first, channels], out });
     }
 }
 
-/// Some vectors of channels of all pixels of a line, of windows with taps next to each other: a function of its own, so that
+/// Some vectors of channels of all pixels, of windows with taps next to each other: a function of its own, so that
 /// sums stay in registers.
 struct Near<'b, 'l, 'a, 'o, const WIDTH: usize, const STRIDE: usize, const TILES: usize> {
     line: &'b mut Stretch<'l, 'a, 'o>,
@@ -263,11 +296,15 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const TILES: usize> Apa
     #[inline(always)]
     fn run(self, floats: F) {
         let Near { line, first } = self;
-        let (start, lines) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[1].kernel);
-        for x in (0..line.count).step_by(PIXELS) {
-            let (mut sums, at) = (start, [lines, line.columns, x * STRIDE]);
-            line.window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
-            line.write(floats, [x, first], &sums);
+        let (start, down) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[1]);
+        let [lines, count] = line.counts;
+        for y in 0..lines {
+            for x in (0..count).step_by(PIXELS) {
+                let from = y * down.stride * line.columns + x * STRIDE;
+                let (mut sums, at) = (start, [down.kernel, line.columns, from]);
+                line.window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
+                line.write(floats, [y, x, first], &sums);
+            }
         }
     }
 }
@@ -282,12 +319,15 @@ impl<F: Floats, const TILES: usize> Apart<F> for Any<'_, '_, '_, '_, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
         let Any { line, first } = self;
-        let (start, stride) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[2].stride);
-        for x in (0..line.count).step_by(PIXELS) {
-            let mut sums = start;
-            let at = [x * stride, stride];
-            line.window.add_taps(floats, (line.taps, line.weights), at, first, &mut sums);
-            line.write(floats, [x, first], &sums);
+        let (start, [_, down, right]) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides);
+        let [lines, count] = line.counts;
+        for y in 0..lines {
+            for x in (0..count).step_by(PIXELS) {
+                let mut sums = start;
+                let at = [y * down.stride * line.columns + x * right.stride, right.stride];
+                line.window.add_taps(floats, (line.taps, line.weights), at, first, &mut sums);
+                line.write(floats, [y, x, first], &sums);
+            }
         }
     }
 }
