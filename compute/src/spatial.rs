@@ -98,14 +98,28 @@ impl Slide {
     /// assert_eq!((slide.places(false), slide.places(true)), (Some(2), Some(3)));
     /// ```
     pub fn places(&self, ceil: bool) -> Option<usize> {
-        let reach = self.dilation * (self.kernel - 1) + 1;
-        let free = (self.input + 2 * self.padding).checked_sub(reach)?;
+        let free = (self.input + 2 * self.padding).checked_sub(self.reach())?;
         let mut places = free / self.stride + 1;
         // A window must not begin beyond the input and the padding before it.
         if ceil && free % self.stride != 0 && places * self.stride < self.input + self.padding {
             places += 1;
         }
         Some(places)
+    }
+
+    /// Elements that the taps of the window reach over.
+    pub(crate) fn reach(&self) -> usize {
+        self.dilation * (self.kernel - 1) + 1
+    }
+
+    /// Places of a window that meet no more than so many elements, at least one.
+    pub(crate) fn places_within(&self, elements: usize) -> usize {
+        elements.saturating_sub(self.reach()) / self.stride + 1
+    }
+
+    /// Elements that windows at so many neighbouring places meet, with those between them.
+    pub(crate) fn reach_of(&self, places: usize) -> usize {
+        (places - 1) * self.stride + self.reach()
     }
 
     /// Returns how many elements a transposed convolution gives, whose every input element is a place of the window, and

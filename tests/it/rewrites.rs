@@ -222,9 +222,20 @@ fn convolutions_absorb_what_follows() {
     }
 }
 
-/// Images `[1, 8, 64, 64]` through two convolutions of single pixels, the second into 64 channels, an activation, a depthwise
-/// convolution and a mean; what is between the convolutions may be read by another operator.
-fn widened(read_twice: bool, amounts: bool) -> Assembly {
+/// Convolutions of large images, one behind the other.
+#[derive(Clone, Copy)]
+struct Wide {
+    /// Pixels from one window of the first to the next.
+    stride: i32,
+    /// Results of each channel of the second.
+    multiplier: i32,
+    /// Another operator reads what is between them.
+    read_twice: bool,
+}
+
+/// Images of 8 channels through two convolutions of single pixels, the second into `[1, 64, 64, 64]`, an activation, a depthwise
+/// convolution and a mean.
+fn widened(wide: Wide, amounts: bool) -> Assembly {
     let numbers = |count: usize| if amounts { positive(numbers(count), 1.0) } else { numbers(count) };
     let mut a = Assembly::new();
     let mut next = 0;
@@ -233,29 +244,30 @@ fn widened(read_twice: bool, amounts: bool) -> Assembly {
         next += 4 * sizes.iter().map(|size| *size as u64).product::<u64>();
         a.planned_at(float(sizes), at)
     };
-    let x = place(&mut a, &[1, 8, 64, 64]);
+    let Wide { stride, multiplier, read_twice } = wide;
+    let image = &[1, 8, 64 * stride, 64 * stride];
+    let (x, mixed) = (place(&mut a, image), place(&mut a, image));
     let (one, zero, four, none, no) = (a.int(1), a.int(0), a.int(4), a.null(), a.bool(false));
     let (ones, zeros, fours) = (a.ints(&[one, one]), a.ints(&[zero, zero]), a.ints(&[four, four]));
-    let groups = a.int(64);
-    let (mix, points) =
-        (a.constant(float(&[8, 8, 1, 1]), &numbers(64)), a.constant(float(&[64, 8, 1, 1]), &numbers(512)));
-    let (taps, bias) = (a.constant(float(&[64, 1, 3, 3]), &numbers(576)), a.constant(float(&[64]), &numbers(64)));
-    let wide: &[i32] = &[1, 64, 64, 64];
-    let (y, z, w) = (place(&mut a, wide), place(&mut a, wide), place(&mut a, &[1, 64, 16, 16]));
-    let mixed = place(&mut a, &[1, 8, 64, 64]);
+    let step = a.int(stride.into());
+    let (steps, groups) = (a.ints(&[step, step]), a.int(64));
+    let mix = a.constant(float(&[8, 8, 1, 1]), &numbers(64));
+    let (points, bias) = (a.constant(float(&[64, 8, 1, 1]), &numbers(512)), a.constant(float(&[64]), &numbers(64)));
+    let channels = 64 * multiplier;
+    let taps = a.constant(float(&[channels, 1, 3, 3]), &numbers(9 * channels as usize));
+    let between: &[i32] = &[1, 64, 64, 64];
+    let (y, z, w) = (place(&mut a, between), place(&mut a, between), place(&mut a, &[1, channels, 16, 16]));
     a.call("aten::convolution.out", &[x, mix, none, ones, zeros, ones, no, zeros, one, mixed, mixed]);
-    a.call("aten::convolution.out", &[mixed, points, bias, ones, zeros, ones, no, zeros, one, y, y]);
+    a.call("aten::convolution.out", &[mixed, points, bias, steps, zeros, ones, no, zeros, one, y, y]);
     a.call("aten::relu.out", &[y, z, z]);
     a.call("aten::convolution.out", &[z, taps, none, fours, ones, ones, no, zeros, groups, w, w]);
     let (two, three) = (a.int(2), a.int(3));
     let dims = a.ints(&[two, three]);
-    let mean = place(&mut a, &[1, 64]);
-    a.call("aten::mean.out", &[w, dims, no, none, mean, mean]);
-    let mut outputs = vec![mean];
+    let mut outputs = vec![place(&mut a, &[1, channels])];
+    a.call("aten::mean.out", &[w, dims, no, none, outputs[0], outputs[0]]);
     if read_twice {
-        let other = place(&mut a, &[1, 64]);
-        a.call("aten::mean.out", &[z, dims, no, none, other, other]);
-        outputs.push(other);
+        outputs.push(place(&mut a, &[1, 64]));
+        a.call("aten::mean.out", &[z, dims, no, none, outputs[1], outputs[1]]);
     }
     a.inputs(&[x]);
     a.outputs(&outputs);
@@ -264,17 +276,19 @@ fn widened(read_twice: bool, amounts: bool) -> Assembly {
 
 #[test]
 fn convolutions_of_large_images_are_computed_together() {
-    for read_twice in [false, true] {
-        let amounts = widened(read_twice, true);
+    let (plain, fused, mean) = ("aten::convolution.out", "edgepack::convolution.epilogue_out", "aten::mean.out");
+    let wide = Wide { stride: 1, multiplier: 1, read_twice: false };
+    for (wide, want) in [
+        (wide, vec![plain, "edgepack::convolution.pair_out", mean]),
+        (Wide { read_twice: true, ..wide }, vec![plain, fused, plain, mean, mean]),
+        (Wide { stride: 2, ..wide }, vec![plain, fused, plain, mean]),
+        (Wide { multiplier: 2, ..wide }, vec![plain, fused, plain, mean]),
+    ] {
+        let amounts = widened(wide, true);
         // Sums of eight products, twice, of nine, and of all pixels.
         let apart = Apart::Sums { amounts: &amounts, roundings: 9 + 10 + 10 + 64 * 64 };
-        let names = runs_alike(&widened(read_twice, false), &[1, 8, 64, 64], apart);
-        let (plain, mean) = ("aten::convolution.out", "aten::mean.out");
-        let want = match read_twice {
-            false => vec![plain, "edgepack::convolution.pair_out", mean],
-            true => vec![plain, "edgepack::convolution.epilogue_out", plain, mean, mean],
-        };
-        assert_eq!(names, want);
+        let size = 64 * wide.stride as usize;
+        assert_eq!(runs_alike(&widened(wide, false), &[1, 8, size, size], apart), want);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::spatial::{Images, Slide};
 use crate::threads::{self, Write, WriteAll, for_each};
 
 /// Bytes of lines that stay in a second level of cache next to what they are made of.
-const LINES: usize = 384 << 10;
+const CACHED: usize = 384 << 10;
 /// Bytes between convolutions that a second level of cache does not keep.
 const LARGE: usize = 1 << 20;
 
@@ -47,26 +47,30 @@ pub fn pays(first: &Geometry, second: &Geometry) -> bool {
         && second.input == *between
         && last(input)
         && last(between)
-        && between.sizes[0] == 1
         && between.area() * between.channels.0 >= LEAST
         // Every window meets a line.
-        && slide.padding < reach(slide)
-        && per_thread(second) <= between.area() * between.channels.0
+        && slide.padding < slide.reach()
 }
 
-/// Computes images. What is between the convolutions goes to memory with room for all of it, and stays there in part.
+/// Returns the elements of scratch memory that [`convolve`] needs on as many threads as there are here.
+pub fn scratch(second: &Geometry) -> usize {
+    threads::current().saturating_mul(per_thread(second))
+}
+
+/// Computes images, on as many threads as have [scratch memory](scratch), with the results of the first convolution there.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Geometry`] if that does not [pay](pays), or a weight is packed for another geometry.
+/// [`ErrorKind::Geometry`] if that does not [pay](pays), or a weight is packed for another algorithm;
+/// [`ErrorKind::Unsupported`] if the scratch memory is not enough for one thread.
 ///
 /// # Panics
 ///
-/// If a slice is shorter than the geometries say.
+/// If a slice, or a packed weight, is shorter than the geometries say.
 pub fn convolve(
     [first, second]: [&Step<'_>; 2],
     input: &[f32],
-    between: &mut [f32],
+    scratch: &mut [f32],
     out: &mut [f32],
 ) -> Result<(), Error> {
     let fits = |step: &Step<'_>| step.weight.fits(Algorithm::of(&step.geometry), &step.geometry);
@@ -74,14 +78,16 @@ pub fn convolve(
         return Err(Error::new(ErrorKind::Geometry, "two convolutions that are not computed together"));
     }
     let Geometry { out: to, .. } = second.geometry;
-    let line = to.sizes[2] * to.channels.0;
-    let room = per_thread(&second.geometry);
-    let count = threads::current().min(between.len() / room).clamp(1, to.sizes[1].max(1));
+    let (line, room) = (to.sizes[2] * to.channels.0, per_thread(&second.geometry));
+    let count = threads::current().min(scratch.len() / room).min(to.sizes[1]);
+    if count == 0 {
+        return Err(Error::new(ErrorKind::Unsupported, "the lines are longer than at load"));
+    }
     let each = to.sizes[1].div_ceil(count);
     for image in 0..to.batch.0 {
         let input = &input[image * first.geometry.input.batch.1..];
         let out = &mut out[image * to.batch.1..][..to.sizes[1] * line];
-        let pieces = (WriteAll(out, each * line), Write(&mut between[..count * room], room));
+        let pieces = (WriteAll(out, each * line), Write(&mut scratch[..count * room], room));
         for_each(count > 1, pieces, |part, (out, between)| {
             let lines = part * each..part * each + out.len() / line;
             some_lines([first, second], input, lines, between, out);
@@ -109,8 +115,8 @@ fn some_lines(
         let kept = there.end.saturating_sub(met.start).min(there.len());
         between.copy_within((there.len() - kept) * line..there.len() * line, 0);
         let new = met.start + kept..met.end;
-        let input = &input[new.start * first.geometry.input.strides[1]..];
         if !new.is_empty() {
+            let input = &input[new.start * first.geometry.input.strides[1]..];
             first.of_lines([new.len(), new.len()], 0).pixels(input, &mut between[kept * line..][..new.len() * line]);
         }
         there = met;
@@ -146,26 +152,20 @@ impl<'a> Step<'a> {
 fn met(slide: &Slide, lines: Range<usize>) -> (Range<usize>, usize) {
     let inside = |place: isize| place.clamp(0, slide.input as isize) as usize;
     let first = slide.start(lines.start);
-    let end = slide.start(lines.end - 1) + reach(slide) as isize;
+    let end = first + slide.reach_of(lines.len()) as isize;
     (inside(first)..inside(end), first.min(0).unsigned_abs())
-}
-
-/// Lines that a window reaches over.
-fn reach(slide: &Slide) -> usize {
-    slide.dilation * (slide.kernel - 1) + 1
 }
 
 /// Lines of output that are computed at once.
 fn lines_at_once(second: &Geometry) -> usize {
     let Geometry { input, slides: [_, down, _], .. } = second;
-    let lines = LINES / (input.sizes[2] * input.channels.0 * size_of::<f32>()).max(1);
-    lines.saturating_sub(reach(down)) / down.stride + 1
+    down.places_within(CACHED / (input.sizes[2] * input.channels.0 * size_of::<f32>()).max(1))
 }
 
 /// Elements that a thread has between the convolutions.
 fn per_thread(second: &Geometry) -> usize {
     let Geometry { input, slides: [_, down, _], .. } = second;
-    let lines = ((lines_at_once(second) - 1) * down.stride + reach(down)).min(input.sizes[1]);
+    let lines = down.reach_of(lines_at_once(second)).min(input.sizes[1]);
     (lines * input.sizes[2] * input.channels.0).max(1)
 }
 
@@ -241,9 +241,13 @@ mod tests {
             };
             for threads in 1..4 {
                 let mut out = vec![f32::NAN; want.len()];
-                between.fill(f32::NAN);
                 let steps = [&step(first, 0), &step(second, 1)];
-                Threads::new(threads).unwrap().run(|| convolve(steps, &input, &mut between, &mut out)).unwrap();
+                let pool = Threads::new(threads).unwrap();
+                let run = |out: &mut [f32]| {
+                    let mut lines = vec![f32::NAN; scratch(&second)];
+                    convolve(steps, &input, &mut lines, out)
+                };
+                pool.run(|| run(&mut out)).unwrap();
                 let same = out.iter().zip(&want).position(|(have, want)| have.to_bits() != want.to_bits());
                 assert_eq!(same, None, "{size:?}, windows of {kernel}, on {threads} threads");
             }

@@ -2,8 +2,8 @@
 //!
 //! [`direct`] is the definition in loops, for every element type and layout, and the oracle of the rest. [`Convolution`] is
 //! for `f32`: products of matrices for images of up to two dimensions, own loops where channels are innermost or have a kernel
-//! each, fewer products where windows are 3 by 3, and products whose results are added up for transposed ones.
-//! [`lines`] computes two at once. [`HalfConvolution`] brings 16-bit floats there, and [`gradient`] has the gradients of weight and bias.
+//! each, fewer products where windows are 3 by 3, and products whose results are added up for transposed ones. [`lines`]
+//! computes two at once. [`HalfConvolution`] brings 16-bit floats there, and [`gradient`] has the gradients of weight and bias.
 
 mod algorithm;
 mod blocked;

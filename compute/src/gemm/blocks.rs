@@ -223,19 +223,19 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
         let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines, place } = self;
-        let tiles = columns.len().div_ceil(LANES).max(1);
+        let (tiles, start) = (columns.len().div_ceil(LANES).max(1), rows.start);
         // Tile by tile: so many runs go on at once as the machine can follow.
         for tile in 0..tiles {
             let column = columns.start + tile * LANES;
             let count = columns.end.saturating_sub(column).min(LANES);
             for first in rows.clone().step_by(LANES) {
-                // Behind the end of these runs, the first vectors of the next tile's.
-                let ahead = match first + AHEAD * LANES < rows.end {
-                    true => AHEAD * LANES,
-                    false => (LANES * col_stride + AHEAD * LANES).wrapping_sub(rows.len()),
-                };
-                let rows = first..(first + LANES).min(rows.end);
+                let (all, rows) = (rows.len(), first..(first + LANES).min(rows.end));
                 if row_stride == 1 && rows.len() == LANES && count == LANES {
+                    // Near the end of these runs, where the next tile's begin. It is no more than a hint.
+                    let ahead = match first - start + AHEAD * LANES < all {
+                        true => AHEAD * LANES,
+                        false => LANES.wrapping_mul(col_stride).wrapping_add(AHEAD * LANES).wrapping_sub(all),
+                    };
                     let mut numbers = [floats.splat(0.0); LANES];
                     for lane in 0..LANES {
                         let run = &data[(column + lane) * col_stride + first..][..LANES];

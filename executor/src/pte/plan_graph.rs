@@ -5,7 +5,7 @@
 //! this crate sees an address. What a rewrite leaves is proven again when the plan is frozen.
 
 use std::any::Any;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -311,6 +311,14 @@ impl<'r> PlanGraph<'r> {
         let info = Arc::new(OperatorInfo::parse(&*kernel)?);
         self.operators.push(PlanOperator { name: kernel.name().into(), kernel, info });
         Ok((self.operators.len() - 1) as u32)
+    }
+
+    /// Looks at arguments as an operator does at those of its call when it is prepared; `None` if there is no such value.
+    /// Nothing is charged to the method.
+    pub fn look<R>(&self, args: &[ValueId], look: impl FnOnce(&Prepare<'_>) -> R) -> Option<R> {
+        let exist = args.iter().all(|&id| (id as usize) < self.state.values.len());
+        let retained = Cell::new(0);
+        exist.then(|| look(&Prepare::new(&self.state, args, &self.variable, true, &retained)))
     }
 
     /// Replaces an instruction; it keeps its place in the file for errors and observers. A call must fit the schema of

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use edgepack_compute::conv::lines;
 use edgepack_compute::epilogue::Epilogue;
+use edgepack_executor::kernel::Operator;
 use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::Dynamism;
@@ -28,16 +29,23 @@ impl Rewrite for PairConvolutions {
             found |= images(graph, first, second).is_some();
             None
         });
-        let Some(uses) = Uses::of(graph).filter(|_| found) else { return 0 };
+        if !found {
+            return 0;
+        }
+        let Some(uses) = Uses::of(graph) else { return 0 };
         for_each_pair(graph, |graph, first, second| {
             let Images { scaled, out, epilogues } = images(graph, first, second)?;
             if !is_private(graph, &uses, arg(graph, first, out)?) {
                 return None;
             }
-            let (before, behind) = (graph.args(first.args).get(..=out)?, graph.args(second.args).get(1..=out)?);
+            let (before, behind) = (graph.args(first.args).get(..out)?, graph.args(second.args).get(1..=out)?);
             // The output, and the result that repeats it.
             let args = [before, behind, behind.last_chunk::<1>()?].concat();
-            let operator = graph.push_operator(Arc::new(Pair::new(scaled, epilogues)) as Arc<_>).ok()?;
+            let pair = Pair::new(scaled, epilogues);
+            if !graph.look(&args, |args| pair.pays(args))? {
+                return None;
+            }
+            let operator = graph.push_operator(Arc::new(pair) as Arc<dyn Operator>).ok()?;
             merge(graph, first, second, operator, &args)
         })
     }
@@ -52,7 +60,7 @@ struct Images {
     epilogues: [Option<Arc<Epilogue>>; 2],
 }
 
-/// Two convolutions that may be one, as far as their shapes say.
+/// Two convolutions that may be one, as far as a first look says.
 fn images(graph: &PlanGraph<'_>, first: Call, second: Call) -> Option<Images> {
     let ((scaled, before), (next, behind)) =
         (convolution(graph, first.operator)?, convolution(graph, second.operator)?);
@@ -65,14 +73,11 @@ fn images(graph: &PlanGraph<'_>, first: Call, second: Call) -> Option<Images> {
     if arg(graph, second, conv::FORWARD.input)? != arg(graph, first, out)? {
         return None;
     }
-    let [points, taps] = [of(first, conv::FORWARD.weight)?, of(second, conv::FORWARD.weight)?];
     let is_last = [&input, &between, &result].iter().all(|images| images.dim_order() == [0, 2, 3, 1]);
     let is_static = [&input, &between, &result].iter().all(|images| images.dynamism() == Dynamism::Static);
     let is_large = between.bounds().iter().product::<usize>() >= lines::LEAST;
-    let is_constant = points.is_constant() && taps.is_constant();
-    let fits = points.bounds().ends_with(&[1, 1]) && taps.bounds().get(1) == Some(&1);
     // An input in the place of the result would have to be copied.
-    let fits = fits && is_last && is_static && is_large && is_constant && !input.overlaps(&result);
+    let fits = is_last && is_static && is_large && !input.overlaps(&result);
     fits.then_some(Images { scaled, out, epilogues: [before, behind] })
 }
 

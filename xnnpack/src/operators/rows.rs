@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use edgepack_compute::fold::joined;
 use edgepack_compute::qconv::{self, DynamicScales, Windows};
 use edgepack_compute::qgemm;
 use edgepack_compute::simd::{Loop, run_wide};
@@ -94,7 +95,8 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     for x in rest.iter().map(|x| real(*x)) {
         (low[0], high[0]) = (low[0].min(x), high[0].max(x));
     }
-    let [least, most] = [joined(low, |a, b| a < b), joined(high, |a, b| a > b)];
+    let least = joined(low, |a, b| if b < a { b } else { a });
+    let most = joined(high, |a, b| if b > a { b } else { a });
     let k = if least == most { 1.0 } else { 255.0 / (most - least) };
     let (a, b) = (least * k, most * k);
     let zero = if (-128.0 + a) + (127.0 + b) > 0.0 { -128.0 - a } else { 127.0 - b };
@@ -104,19 +106,6 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     for (out, x) in out.iter_mut().zip(x) {
         *out = quantized(real(*x), k, zero);
     }
-}
-
-/// The one of all numbers that is ahead of every other; of halves, so that few wait for each other.
-#[inline(always)]
-fn joined(mut all: [f32; LANES], is_ahead: impl Fn(f32, f32) -> bool) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            all[lane] = if is_ahead(all[lane + half], all[lane]) { all[lane + half] } else { all[lane] };
-        }
-        half /= 2;
-    }
-    all[0]
 }
 
 /// A number as a byte, NaN as 0; vectors of the machine can do all of it.

@@ -30,7 +30,7 @@ pub(in crate::conv) fn nhwc(
     let activation = epilogue.map_or(Activation::None, Epilogue::activation);
     let [_, down, right] = &geometry.slides;
     // Of a program, which may say any stride.
-    let columns = (PIXELS - 1).saturating_mul(right.stride).saturating_add(reach(right));
+    let columns = (PIXELS - 1).saturating_mul(right.stride).saturating_add(right.reach());
     let fits = geometry.weight.area() <= MOST_TAPS && columns <= Window::most_columns(down.kernel);
     let tiles = to.channels.0 >= VECTOR && fits;
     let path = FloatPath::best();
@@ -73,10 +73,7 @@ const NEAR: usize = 64;
 
 /// Lines of output whose windows are looked at together: what they share is read from the nearest cache.
 fn lines_at_once(down: &Slide) -> usize {
-    match down.dilation {
-        1 => LINES.saturating_sub(down.kernel) / down.stride + 1,
-        _ => 1,
-    }
+    if down.dilation == 1 { down.places_within(LINES) } else { 1 }
 }
 
 /// Pixels of a part of a line that is all of an image.
@@ -98,6 +95,11 @@ fn along(geometry: &Geometry) -> Geometry {
 
 /// Pixels of a row that are summed at once.
 const PIXELS: usize = 4;
+
+/// Lines of input that windows on so many lines of output meet; of one, only those that taps meet.
+fn lines_met(down: &Slide, lines: usize) -> usize {
+    (lines - 1) * down.stride + down.kernel
+}
 
 /// Channels-last pixels of at least [`VECTOR`] channels: whole lines, or a piece of one.
 struct Tiles<'a, 'o> {
@@ -122,24 +124,24 @@ impl WithFloats for Tiles<'_, '_> {
         let [line, start] = self.first;
         let pixels = out.len() / channels;
         let width = pixels.min(to.sizes[2]);
-        let lines_at_once = lines_at_once(&down);
-        // Of several lines together few columns at a time.
-        let lines = if lines_at_once > 1 { (lines_at_once - 1) * down.stride + down.kernel } else { down.kernel };
-        let columns = Window::most_columns(lines).min(if lines_at_once > 1 { NEAR } else { usize::MAX });
-        let least = (PIXELS - 1) * right.stride + reach(&right);
-        let (lines_at_once, columns) =
-            if columns < least { (1, Window::most_columns(down.kernel)) } else { (lines_at_once, columns) };
-        let most = ((columns - reach(&right)) / right.stride + 1) / PIXELS * PIXELS;
+        // Of several lines together few columns at a time, if those are enough for some pixels.
+        let together = lines_at_once(&down).min(pixels / width);
+        let near = Window::most_columns(lines_met(&down, together)).min(NEAR);
+        let (together, columns) = match together > 1 && near >= right.reach_of(PIXELS) {
+            true => (together, near),
+            false => (1, Window::most_columns(down.kernel)),
+        };
+        let most = right.places_within(columns) / PIXELS * PIXELS;
         let mut window = Window::new(channels);
         for from in (0..width).step_by(most) {
             let count = most.min(width - from);
-            let columns = (count.next_multiple_of(PIXELS) - 1) * right.stride + reach(&right);
+            let columns = right.reach_of(count.next_multiple_of(PIXELS));
             let taps: ArrayVec<usize, MOST_TAPS> = (0..down.kernel)
                 .flat_map(|ky| (0..right.kernel).map(move |kx| ky * columns + kx * right.dilation))
                 .collect();
-            for first in (0..pixels / width).step_by(lines_at_once) {
-                let lines = lines_at_once.min(pixels / width - first);
-                let met = (lines - 1) * down.stride + down.kernel;
+            for first in (0..pixels / width).step_by(together) {
+                let lines = together.min(pixels / width - first);
+                let met = lines_met(&down, lines);
                 self.meet(&mut window, [line + first, met], right.start(start + from), columns, zeros);
                 let some = Stretch {
                     tiles: &self,
@@ -155,11 +157,6 @@ impl WithFloats for Tiles<'_, '_> {
             }
         }
     }
-}
-
-/// Columns that the taps of a window reach over.
-fn reach(slide: &Slide) -> usize {
-    slide.dilation * (slide.kernel - 1) + 1
 }
 
 impl<'a> Tiles<'a, '_> {

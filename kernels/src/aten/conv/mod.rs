@@ -11,7 +11,7 @@ use edgepack_compute::conv::{self, Convolution, Geometry, Operands, PackedWeight
 use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::number::Number;
 use edgepack_compute::spatial::{Images, Slide};
-use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views, room};
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, room};
 use edgepack_executor::packing::{Layout, Shared};
 use edgepack_executor::tensor::{TensorRef, TensorShape};
 use edgepack_executor::with_element;
@@ -69,15 +69,14 @@ pub(crate) const FACTORS: usize = OUT;
 /// The output of [`SCALED`].
 pub(crate) const SCALED_OUT: usize = FACTORS + 1;
 
-/// The positions of the arguments of a forward convolution.
+/// Arguments that a forward convolution has besides those of [`FORWARD`].
 struct Form {
-    arguments: Arguments,
     factors: Option<usize>,
     out: usize,
 }
 
-static PLAIN: Form = Form { arguments: FORWARD, factors: None, out: OUT };
-static WITH_FACTORS: Form = Form { arguments: FORWARD, factors: Some(FACTORS), out: SCALED_OUT };
+static PLAIN: Form = Form { factors: None, out: OUT };
+static WITH_FACTORS: Form = Form { factors: Some(FACTORS), out: SCALED_OUT };
 
 /// The positions of the arguments that say what is convolved and how.
 pub(crate) struct Arguments {
@@ -113,18 +112,31 @@ impl Arguments {
 pub(crate) const BIAS: usize = position(FORWARD_NAME, "bias");
 
 /// Positions of the arguments of a forward convolution.
-pub(crate) const FORWARD: Arguments = Arguments::of(FORWARD_NAME, Some(BIAS));
+pub(crate) static FORWARD: Arguments = Arguments::of(FORWARD_NAME, Some(BIAS));
 
 fn prepare(
     args: &Prepare<'_>,
     form: &'static Form,
     epilogue: Option<Arc<Epilogue>>,
 ) -> Result<Box<dyn Run>, KernelError> {
-    let dtype = args.tensor(form.arguments.input)?.meta.dtype;
+    let (input, weight) = (args.tensor(FORWARD.input)?, args.tensor(FORWARD.weight)?);
+    let dtype = input.meta.dtype;
     expect_class("input", dtype, Class::Real)?;
-    expect_types(args, form, dtype)?;
+    expect_same(("input", dtype), ("weight", weight.meta.dtype))?;
+    expect_same(("input", dtype), ("out", args.tensor(form.out)?.meta.dtype))?;
+    if let Some(bias) = args.tensor_opt(BIAS)? {
+        expect_same(("input", dtype), ("bias", bias.meta.dtype))?;
+    }
     if dtype == ScalarType::FLOAT {
-        return Ok(Box::new(Single::new(args, form, epilogue)?));
+        args.scratch(scratch_bytes(args, form)?);
+        let is_constant = weight.constant.is_some() && args.optimize();
+        let convolution = Convolution::new(is_constant, epilogue);
+        let factors = form.factors.map(|at| factors(args, &FORWARD, at)).transpose()?;
+        let weight = match if is_constant { packed(args, form, factors)? } else { None } {
+            Some(packed) => Weight::Packed(packed),
+            None => factors.map_or(Ok(Weight::AsStored), |factors| scaled(args, factors).map(Weight::Scaled))?,
+        };
+        return Ok(Box::new(Single { convolution, form, weight }));
     }
     if epilogue.is_some() || form.factors.is_some() {
         return Err(KernelError::unsupported(format!("operations with results or weights of type {dtype}")));
@@ -137,26 +149,13 @@ fn prepare(
     with_element!(dtype, T => Ok(Box::new(run::<T>)), else => Err(KernelError::unsupported(dtype.to_string())))
 }
 
-/// Refuses operands that have another element type.
-fn expect_types(args: &Prepare<'_>, form: &Form, dtype: ScalarType) -> Result<(), KernelError> {
-    let Arguments { input, weight, bias, .. } = form.arguments;
-    expect_same(("input", args.tensor(input)?.meta.dtype), ("the operator", dtype))?;
-    expect_same(("input", dtype), ("weight", args.tensor(weight)?.meta.dtype))?;
-    expect_same(("input", dtype), ("out", args.tensor(form.out)?.meta.dtype))?;
-    match bias.map(|bias| args.tensor_opt(bias)).transpose()?.flatten() {
-        Some(bias) => expect_same(("input", dtype), ("bias", bias.meta.dtype)),
-        None => Ok(()),
-    }
-}
-
 /// Bytes of scratch memory that a convolution of `f32` needs up to the bounds of its arguments.
 fn scratch_bytes(args: &Prepare<'_>, form: &Form) -> Result<usize, KernelError> {
-    let Arguments { input, weight, transposed, .. } = form.arguments;
-    let (input, weight) = (args.tensor(input)?.meta, args.tensor(weight)?.meta);
+    let (input, weight) = (args.tensor(FORWARD.input)?.meta, args.tensor(FORWARD.weight)?.meta);
     let rank = weight.rank().saturating_sub(2);
     let area = |sizes: &[usize]| sizes.iter().rev().take(rank).product();
     let (pixels, taps) = (area(input.sizes), area(weight.sizes));
-    let transposed = args.bool(transposed)? != Some(false);
+    let transposed = args.bool(FORWARD.transposed)? != Some(false);
     let channels = weight.sizes.get(usize::from(!transposed)).copied().unwrap_or(1);
     let reordered = input.dim_order != args.tensor(form.out)?.meta.dim_order;
     let images = if reordered && input.rank() > rank + 1 { input.sizes[0] } else { 1 };
@@ -180,32 +179,41 @@ fn packed(
     form: &Form,
     factors: Option<&[f64]>,
 ) -> Result<Option<Shared<PackedWeight>>, KernelError> {
-    let Arguments { input, weight, .. } = form.arguments;
     let known = |arg| args.tensor(arg).is_ok_and(|tensor| !tensor.dynamic);
     // What is wrong with the arguments is an error of the run.
-    let (true, true, Ok((geometry, sizes))) = (known(input), known(form.out), measure(args, &form.arguments)) else {
+    let (true, true, Ok((geometry, sizes))) = (known(FORWARD.input), known(form.out), measure(args, &FORWARD)) else {
         return Ok(None);
     };
-    let (out, rank) = (args.tensor(form.out)?.meta, args.tensor(weight)?.meta.rank() - 2);
+    let (out, rank) = (args.tensor(form.out)?.meta, args.tensor(FORWARD.weight)?.meta.rank() - 2);
     if out.sizes != &sizes[..] || sizes.contains(&0) {
         return Ok(None);
     }
     let geometry = Geometry { out: images("out", &out, rank)?, ..geometry };
-    let Some(bytes) = PackedWeight::packed_len(&geometry) else { return Ok(None) };
     let scratch = PackedWeight::scratch(&geometry).saturating_mul(size_of::<f32>());
     args.scratch(scratch_bytes(args, form)?.saturating_add(scratch));
+    packed_for(args, FORWARD.weight, &geometry, factors)
+}
+
+/// A constant weight in the order that the convolution of this geometry reads it; `None` if it reads it as it is stored.
+fn packed_for(
+    args: &Prepare<'_>,
+    weight: usize,
+    geometry: &Geometry,
+    factors: Option<&[f64]>,
+) -> Result<Option<Shared<PackedWeight>>, KernelError> {
+    let Some(bytes) = PackedWeight::packed_len(geometry) else { return Ok(None) };
     let make = |weight: TensorRef<'_>| {
-        PackedWeight::new(None, &geometry, weight.as_slice()?, factors)?
+        PackedWeight::new(None, geometry, weight.as_slice()?, factors)?
             .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
     };
     let layout =
-        Layout { name: &PackedWeight::layout(&geometry), numbers: bytemuck::cast_slice(factors.unwrap_or(&[])) };
+        Layout { name: &PackedWeight::layout(geometry), numbers: bytemuck::cast_slice(factors.unwrap_or(&[])) };
     args.share(weight, layout, bytes, make).map(Some)
 }
 
 /// The constant weight with each output channel times its factor, in the order it is stored in.
-fn scaled(args: &Prepare<'_>, at: usize, factors: &[f64]) -> Result<Shared<Vec<f32>>, KernelError> {
-    let weight = args.tensor(at)?.meta;
+fn scaled(args: &Prepare<'_>, factors: &[f64]) -> Result<Shared<Vec<f32>>, KernelError> {
+    let weight = args.tensor(FORWARD.weight)?.meta;
     if weight.dim_order.first() != Some(&0) {
         return Err(KernelError::unsupported("a `weight` with `factors` whose output channels are not outermost"));
     }
@@ -219,7 +227,7 @@ fn scaled(args: &Prepare<'_>, at: usize, factors: &[f64]) -> Result<Shared<Vec<f
         Ok(all)
     };
     let layout = Layout { name: "as stored", numbers: bytemuck::cast_slice(factors) };
-    args.share(at, layout, weight.byte_len(), make)
+    args.share(FORWARD.weight, layout, weight.byte_len(), make)
 }
 
 /// A convolution of `f32`.
@@ -239,24 +247,8 @@ enum Weight {
     Packed(Shared<PackedWeight>),
 }
 
-impl Single {
-    fn new(args: &Prepare<'_>, form: &'static Form, epilogue: Option<Arc<Epilogue>>) -> Result<Self, KernelError> {
-        args.scratch(scratch_bytes(args, form)?);
-        let at = form.arguments.weight;
-        let is_constant = args.tensor(at)?.constant.is_some() && args.optimize();
-        let convolution = Convolution::new(is_constant, epilogue);
-        let factors = form.factors.map(|at| factors(args, &form.arguments, at)).transpose()?;
-        let weight = match if is_constant { packed(args, form, factors)? } else { None } {
-            Some(packed) => Weight::Packed(packed),
-            None => factors.map_or(Ok(Weight::AsStored), |factors| scaled(args, at, factors).map(Weight::Scaled))?,
-        };
-        Ok(Single { convolution, form, weight })
-    }
-}
-
 impl Run for Single {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let Arguments { input, weight: stored, .. } = self.form.arguments;
         let geometry = geometry(cx, self.form)?;
         if !matches!(self.weight, Weight::Packed(_)) {
             cx.retained().charge(self.convolution.bytes_to_retain(&geometry))?;
@@ -268,9 +260,9 @@ impl Run for Single {
             Weight::Packed(packed) => (None, Some(&**packed)),
         };
         let operands = Operands {
-            input: views.tensor(input)?.as_slice::<f32>()?,
-            weight: weight.map_or_else(|| views.tensor(stored)?.as_slice::<f32>(), Ok)?,
-            bias: bias(&views, self.form)?,
+            input: views.tensor(FORWARD.input)?.as_slice::<f32>()?,
+            weight: weight.map_or_else(|| views.tensor(FORWARD.weight)?.as_slice::<f32>(), Ok)?,
+            bias: views.tensor_opt(BIAS)?.map(|bias| bias.as_slice::<f32>()).transpose()?,
         };
         let out = views.out(self.form.out)?.into_slice::<f32>()?;
         Ok(self.convolution.run(&geometry, &operands, packed, floats(views.scratch()?)?, out)?)
@@ -281,12 +273,6 @@ impl Run for Single {
     }
 }
 
-/// The bias of a convolution of `f32`.
-fn bias<'v>(views: &Views<'v>, form: &Form) -> Result<Option<&'v [f32]>, KernelError> {
-    let bias = form.arguments.bias.map(|bias| views.tensor_opt(bias)).transpose()?.flatten();
-    bias.map(|bias| bias.as_slice::<f32>()).transpose()
-}
-
 /// Scratch memory as floats.
 fn floats(scratch: &mut [u8]) -> Result<&mut [f32], KernelError> {
     bytemuck::try_cast_slice_mut(scratch).map_err(|_| KernelError::unsupported("the scratch memory is not aligned"))
@@ -294,8 +280,8 @@ fn floats(scratch: &mut [u8]) -> Result<&mut [f32], KernelError> {
 
 /// Reads the arguments and resizes the output.
 fn geometry(cx: &mut KernelContext<'_>, form: &Form) -> Result<Geometry, KernelError> {
-    let (geometry, sizes) = measure(cx, &form.arguments)?;
-    let rank = cx.meta(form.arguments.weight)?.rank() - 2;
+    let (geometry, sizes) = measure(cx, &FORWARD)?;
+    let rank = cx.meta(FORWARD.weight)?.rank() - 2;
     cx.resize(form.out, &sizes)?;
     Ok(Geometry { out: images("out", &cx.meta(form.out)?, rank)?, ..geometry })
 }
