@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn work_is_bounded() {
-        let places = (0..200u64).map(|byte| byte * 2..byte * 2 + 1).chain([0..1000]).collect::<Vec<_>>();
+        let places = (0..200u64).map(|byte| byte * 2..byte * 2 + 1).chain(std::iter::once(0..1000)).collect::<Vec<_>>();
         let mut content = Content::new(places.into_iter(), 40).unwrap();
         (0..200).for_each(|tensor| content.write(tensor).unwrap());
         assert!((0..10).any(|_| content.read(200).is_none()));
