@@ -33,21 +33,21 @@ pub trait Fold<T> {
 /// Elements summed in their own precision before the sum is widened.
 const STRETCH: usize = 1024;
 /// Independent partial results, so that rows vectorise.
-pub(crate) const PARTS: usize = 16;
+pub const PARTS: usize = 16;
 
-/// Partial results, of which there are a power of two, as one: half of them with the other half, until one is left.
+/// Partial results as one: of those eight apart, then four, two and one.
 ///
 /// ```
-/// assert_eq!(edgepack_compute::fold::joined([1, 2, 3, 4], |a, b| a * 10 + b), 154);
+/// use edgepack_compute::fold::{PARTS, joined};
+///
+/// assert_eq!(joined([3; PARTS], |a, b| a + b), 3 * PARTS);
 /// ```
 #[inline(always)]
-pub fn joined<C: Copy, const N: usize>(mut parts: [C; N], f: impl Fn(C, C) -> C) -> C {
-    let mut half = N / 2;
-    while half > 0 {
+pub fn joined<C: Copy>(mut parts: [C; PARTS], f: impl Fn(C, C) -> C) -> C {
+    for half in [8, 4, 2, 1] {
         for part in 0..half {
             parts[part] = f(parts[part], parts[part + half]);
         }
-        half /= 2;
     }
     parts[0]
 }

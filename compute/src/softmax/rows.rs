@@ -1,6 +1,6 @@
 //! Softmax of rows of `f32`, in the vectors of the machine from the first element to the last.
 
-use rten_simd::ops::{BitOps, MaskOps, NumOps};
+use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, Simd, SimdOp, SimdUnaryOp};
 
 use crate::fold::{PARTS, joined};
@@ -24,43 +24,55 @@ impl SimdOp for Rows<'_> {
     }
 }
 
-/// One row. What is NaN, or an infinity of the wrong sign, is NaN behind the exponential, and so is the sum.
+/// One row. What is NaN, or an infinity of the wrong sign, is NaN behind the exponential, and so is the sum, which has as many
+/// parts whatever vectors the machine has.
 #[inline(always)]
 fn row<I: Isa>(isa: I, input: &[f32], out: &mut [f32]) {
     let ops = isa.f32();
     let lanes = ops.len();
-    let (whole, rest) = input.split_at(input.len() / lanes * lanes);
+    let (whole, rest) = input.split_at(input.len() / PARTS * PARTS);
     let least = ops.splat(f32::NEG_INFINITY);
-    let (last, is_there) = ops.load_pad(rest);
-    let mut max = ops.select(last, least, is_there);
+    let mut max = least;
     for x in whole.chunks_exact(lanes) {
         max = ops.max(max, ops.load(x));
     }
-    let max = ops.splat(of_lanes(max, f32::NEG_INFINITY, f32::max));
+    for x in rest.chunks(lanes) {
+        let (x, is_there) = ops.load_pad(x);
+        max = ops.max(max, ops.select(x, least, is_there));
+    }
+    let max = ops.splat(of_lanes([max], f32::NEG_INFINITY, f32::max));
 
     let (whole_out, rest_out) = out.split_at_mut(whole.len());
-    let mut sum = ops.zero();
-    for (x, y) in whole.chunks_exact(lanes).zip(whole_out.chunks_exact_mut(lanes)) {
-        let exp = rten_vecmath::Exp::apply(isa, ops.sub(ops.load(x), max));
-        sum = ops.add(sum, exp);
-        ops.store(exp, y);
+    let mut sums = [ops.zero(); PARTS];
+    for (x, y) in whole.chunks_exact(PARTS).zip(whole_out.chunks_exact_mut(PARTS)) {
+        let vectors = x.chunks_exact(lanes).zip(y.chunks_exact_mut(lanes));
+        for ((x, y), sum) in vectors.zip(&mut sums) {
+            let exp = rten_vecmath::Exp::apply(isa, ops.sub(ops.load(x), max));
+            *sum = ops.add(*sum, exp);
+            ops.store(exp, y);
+        }
     }
-    let last = rten_vecmath::Exp::apply(isa, ops.sub(last, max));
-    if isa.m32().any(is_there) {
-        sum = ops.add(sum, ops.select(last, ops.zero(), is_there));
+    let mut last = [ops.zero(); PARTS];
+    for ((x, sum), last) in rest.chunks(lanes).zip(&mut sums).zip(&mut last) {
+        let (x, is_there) = ops.load_pad(x);
+        *last = rten_vecmath::Exp::apply(isa, ops.sub(x, max));
+        *sum = ops.add(*sum, ops.select(*last, ops.zero(), is_there));
     }
-    let factor = ops.splat(1.0 / of_lanes(sum, 0.0, |a, b| a + b));
+    let factor = ops.splat(1.0 / of_lanes(sums, 0.0, |a, b| a + b));
 
     for y in whole_out.chunks_exact_mut(lanes) {
         ops.store(ops.mul(ops.load(y), factor), y);
     }
-    rest_out.copy_from_slice(&ops.mul(last, factor).to_array().as_ref()[..rest_out.len()]);
+    for (y, last) in rest_out.chunks_mut(lanes).zip(last) {
+        y.copy_from_slice(&ops.mul(last, factor).to_array().as_ref()[..y.len()]);
+    }
 }
 
-/// The lanes of a vector as one number.
+/// As many lanes as there are parts, one vector's behind the other's, as one number.
 #[inline(always)]
-fn of_lanes<V: Simd<Elem = f32>>(vector: V, start: f32, f: impl Fn(f32, f32) -> f32) -> f32 {
+fn of_lanes<V: Simd<Elem = f32>, const N: usize>(vectors: [V; N], start: f32, f: impl Fn(f32, f32) -> f32) -> f32 {
     let mut parts = [start; PARTS];
-    parts.iter_mut().zip(vector.to_array()).for_each(|(part, lane)| *part = lane);
+    let lanes = vectors.into_iter().flat_map(|vector| vector.to_array());
+    parts.iter_mut().zip(lanes).for_each(|(part, lane)| *part = lane);
     joined(parts, f)
 }

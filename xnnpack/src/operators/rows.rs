@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use edgepack_compute::fold::joined;
+use edgepack_compute::fold::{PARTS, joined};
 use edgepack_compute::qconv::{self, DynamicScales, Windows};
 use edgepack_compute::qgemm;
 use edgepack_compute::simd::{Loop, run_wide};
@@ -60,7 +60,7 @@ pub(crate) fn quantize() -> Arc<dyn Operator> {
 }
 
 /// Numbers of a row whose least and greatest are found at once.
-const LANES: usize = 32;
+const LANES: usize = 2 * PARTS;
 
 /// Added to a small number and taken off again, this rounds it, ties to even.
 const ROUND: f32 = 12_582_912.0;
@@ -95,8 +95,7 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     for x in rest.iter().map(|x| real(*x)) {
         (low[0], high[0]) = (low[0].min(x), high[0].max(x));
     }
-    let least = joined(low, |a, b| if b < a { b } else { a });
-    let most = joined(high, |a, b| if b > a { b } else { a });
+    let (least, most) = (one(low, |a, b| if b < a { b } else { a }), one(high, |a, b| if b > a { b } else { a }));
     let k = if least == most { 1.0 } else { 255.0 / (most - least) };
     let (a, b) = (least * k, most * k);
     let zero = if (-128.0 + a) + (127.0 + b) > 0.0 { -128.0 - a } else { 127.0 - b };
@@ -106,6 +105,16 @@ fn quantize_row<T: Copy>(x: &[T], real: impl Fn(T) -> f32, out: &mut [i8], param
     for (out, x) in out.iter_mut().zip(x) {
         *out = quantized(real(*x), k, zero);
     }
+}
+
+/// Numbers of all lanes as one.
+#[inline(always)]
+fn one(lanes: [f32; LANES], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut parts = [0.0; PARTS];
+    for lane in 0..PARTS {
+        parts[lane] = f(lanes[lane], lanes[lane + PARTS]);
+    }
+    joined(parts, f)
 }
 
 /// A number as a byte, NaN as 0; vectors of the machine can do all of it.
