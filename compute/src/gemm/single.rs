@@ -203,8 +203,8 @@ impl WithFloats for Dots<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        /// Numbers of a matrix that comes from memory, each time. It is read as one stream: the machine foresees that
-        /// better than several.
+        /// Numbers of a matrix that a second level of cache does not keep. It is read as one stream: the machine foresees
+        /// that better than several.
         const LARGE: usize = 1 << 18;
         if self.rhs.rows * self.rhs.cols < LARGE {
             self.columns::<F, COLUMNS, 1>(floats);
