@@ -136,7 +136,7 @@ impl WithBytes for PixelProducts {
                 let panel = [[Group([1; 4 * CHANNELS]); $tiles]; DEPTH];
                 let mut sums = [[bytes.zero(); $tiles]; ROWS];
                 for _ in 0..TIMES {
-                    bytes.accumulate(&mut sums, black_box(rows), black_box(&panel));
+                    bytes.accumulate::<_, _, true>(&mut sums, black_box(rows), black_box(&panel));
                 }
                 for sums in sums.into_iter().flatten() {
                     black_box(bytes.sums(sums));

@@ -135,25 +135,26 @@ impl Weights {
         )
     }
 
-    /// Packs weights of eight bits `[outputs, inner]`, in so many groups of channels, or finds them packed; charged to the
-    /// method.
+    /// Packs weights of eight bits `[outputs, inner]` of a convolution with these windows, or finds them packed; charged to
+    /// the method.
     pub fn convolution(
         &self,
         stored: Stored,
         sizes: [usize; 2],
-        groups: usize,
+        windows: &qconv::Windows,
         retained: Retained<'_>,
     ) -> Result<Arc<qconv::Packed>, KernelError> {
+        let qconv::Windows { kernel, dilation, .. } = *windows;
         self.packed(
             &Form {
                 stored,
                 numbers: &[],
                 layout: &qconv::Packed::layout(),
-                sizes: &[sizes[0], sizes[1], groups],
-                bytes: qconv::Packed::packed_len(sizes, groups),
-                pack: &|weights| qconv::Packed::new(bytemuck::cast_slice(weights), sizes, groups),
+                sizes: &[sizes[0], sizes[1], kernel[0], kernel[1], windows.groups, dilation[1]],
+                bytes: qconv::Packed::packed_len(sizes, windows),
+                pack: &|weights| qconv::Packed::new(bytemuck::cast_slice(weights), sizes, windows),
                 content: qconv::Packed::packed,
-                restore: &|fill| qconv::Packed::of_packed(sizes, groups, fill),
+                restore: &|fill| qconv::Packed::of_packed(sizes, windows, fill),
             },
             retained,
         )

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::kernel::Piece;
+use super::order::Order;
 use super::pack::{Packed, TILES};
 use super::patches::Patches;
 use super::requantise::{Dynamic, DynamicImages, Epilogue, Static, by_tile};
@@ -20,9 +21,9 @@ const MULTIPLICATION: f64 = 0.005;
 const RESULT: f64 = 0.15;
 /// Nanoseconds of a multiplication and an addition for few pixels, where weights come from memory.
 const LOADED_MULTIPLICATION: f64 = 0.03;
-/// Nanoseconds of a piece of channels, at least, where patches are read from the image, and where every piece gathers them.
+/// Nanoseconds of a piece of channels, at least, where inputs are read from the image, and where every piece copies them.
 const PIECE: f64 = 3_000.0;
-const GATHERED_PIECE: f64 = 10_000.0;
+const COPIED_PIECE: f64 = 10_000.0;
 /// Shares of time that differ by less are even.
 const EVEN: f64 = 0.1;
 
@@ -59,18 +60,17 @@ impl Convolution {
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
         packed.check(path, &windows)?;
-        let channels = [packed.channel_groups, packed.each];
-        let outputs = packed.channel_groups * packed.each;
+        let (order, outputs) = (&packed.order, packed.order.outputs);
         requantise.check(outputs)?;
         expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
         let zero = i32::from(requantise.input_zero) + path.offset();
-        let mut starts = by_tile(channels, |channel| bias.map_or(0, |bias| bias[channel]))?;
+        let mut starts = by_tile(order, |channel| bias.map_or(0, |bias| bias[channel]))?;
         for (starts, sums) in starts.iter_mut().zip(packed.sums()) {
             starts.iter_mut().zip(sums).for_each(|(start, sum)| *start = start.wrapping_sub(zero.wrapping_mul(*sum)));
         }
         let epilogue = Static {
             starts,
-            factors: by_tile(channels, |channel| requantise.factor(channel))?,
+            factors: by_tile(order, |channel| requantise.factor(channel))?,
             limits: requantise.limits(),
             input_zero: requantise.input_zero,
             output_zero: requantise.output_zero.into(),
@@ -78,9 +78,9 @@ impl Convolution {
         Ok(Convolution(Product { packed, windows, epilogue, path }))
     }
 
-    /// Bytes that a convolution of so many outputs takes besides its weights.
-    pub fn bytes(outputs: usize, groups: usize) -> usize {
-        tiles(outputs, groups).saturating_mul(2 * size_of::<[i32; CHANNELS]>())
+    /// Bytes that a convolution with weights of these sizes takes besides them.
+    pub fn bytes(sizes: [usize; 2], windows: &Windows) -> usize {
+        tiles(sizes, windows).saturating_mul(2 * size_of::<[i32; CHANNELS]>())
     }
 
     /// Computes images `[n, h, w, c]`.
@@ -102,22 +102,21 @@ impl DynamicConvolution {
         scales: DynamicScales<'_>,
     ) -> Result<Self, Error> {
         packed.check(path, &windows)?;
-        let channels = [packed.channel_groups, packed.each];
-        let outputs = packed.channel_groups * packed.each;
+        let (order, outputs) = (&packed.order, packed.order.outputs);
         expect("scales", scales.weights.len(), outputs)?;
         expect("biases", scales.bias.map_or(outputs, <[f32]>::len), outputs)?;
         let epilogue = Dynamic {
-            scales: by_tile(channels, |channel| scales.weights[channel])?,
-            bias: by_tile(channels, |channel| scales.bias.map_or(0.0, |bias| bias[channel]))?,
+            scales: by_tile(order, |channel| scales.weights[channel])?,
+            bias: by_tile(order, |channel| scales.bias.map_or(0.0, |bias| bias[channel]))?,
             limits: scales.limits,
             offset: path.offset(),
         };
         Ok(DynamicConvolution(Product { packed, windows, epilogue, path }))
     }
 
-    /// Bytes that a convolution of so many outputs takes besides its weights.
-    pub fn bytes(outputs: usize, groups: usize) -> usize {
-        tiles(outputs, groups).saturating_mul(2 * size_of::<[f32; CHANNELS]>())
+    /// Bytes that a convolution with weights of these sizes takes besides them.
+    pub fn bytes(sizes: [usize; 2], windows: &Windows) -> usize {
+        tiles(sizes, windows).saturating_mul(2 * size_of::<[f32; CHANNELS]>())
     }
 
     /// Computes images `[n, h, w, c]`, each with a scale and a zero point.
@@ -128,8 +127,8 @@ impl DynamicConvolution {
     }
 }
 
-fn tiles(outputs: usize, groups: usize) -> usize {
-    groups.max(1).saturating_mul((outputs / groups.max(1)).div_ceil(CHANNELS))
+fn tiles(sizes: [usize; 2], windows: &Windows) -> usize {
+    Order::of(sizes, windows).map_or(0, |order| order.groups.saturating_mul(order.tiles()))
 }
 
 impl<P> Product<P> {
@@ -142,8 +141,9 @@ impl<P> Product<P> {
         out: &mut [E::Out],
     ) -> Result<(), Error> {
         let Product { packed, windows, path, .. } = self;
-        let outputs = packed.channel_groups * packed.each;
-        expect("inputs of a channel", windows.taps() * (c / windows.groups), packed.inner)?;
+        let order = packed.order;
+        let outputs = order.outputs;
+        expect("inputs of a channel", windows.taps() * (c / windows.groups), order.inner)?;
         expect("channels past groups", c % windows.groups, 0)?;
         expect("inputs", images.len(), n * h * w * c)?;
         let counts = windows.counts([h, w]);
@@ -152,12 +152,14 @@ impl<P> Product<P> {
         if out.is_empty() {
             return Ok(());
         }
-        let patches = Patches::new(images, [h, w, c], windows);
-        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION } * packed.inner as f64 + RESULT;
-        let tiles = packed.tiles();
+        let patches = Patches::new(images, [h, w, c], windows, order);
+        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION }
+            * (order.rows * order.columns * order.span()) as f64
+            + RESULT;
+        let tiles = order.tiles();
         let block = each * (count * TILES * CHANNELS) as f64;
-        // Every piece of channels gathers the patches; it is worth handing over, so that there is one if all are not.
-        let least = if patches.is_gathered() { GATHERED_PIECE } else { PIECE };
+        // Every piece of channels copies the inputs; it is worth handing over, so that there is one if all are not.
+        let least = if patches.is_copied() { COPIED_PIECE } else { PIECE };
         let piece = TILES * ((least / block).ceil() as usize).max(1);
         let threads = threads::current();
         // How much of the time that all threads have is used, where pixels or channels are split.
@@ -166,7 +168,7 @@ impl<P> Product<P> {
         let (by_pixel, by_channel) = (used(count, PIXELS), used(tiles, piece));
         let many = count / (2 * PIXELS) >= tiles / TILES;
         let pixels = if (by_pixel - by_channel).abs() < EVEN { many } else { by_pixel > by_channel };
-        if packed.channel_groups > 1 || pixels {
+        if order.groups > 1 || pixels {
             for_each_piece_at(Cost::nanoseconds(each), out, PIXELS * outputs, |start, out| {
                 let first = start / outputs;
                 let pixels = first..first + out.len() / outputs;

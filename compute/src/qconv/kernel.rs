@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
+use super::band::{self, Fill};
 use super::pack::Packed;
-use super::patches::{Patches, Pixel, SLACK};
+use super::patches::{Patches, Pixel};
 use super::requantise::Epilogue;
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::bytes::{Bytes, WithBytes};
@@ -32,35 +33,13 @@ const PIXELS: usize = 24;
 #[repr(align(64))]
 struct Lines<const LINES: usize>([[u8; 64]; LINES]);
 
-/// Lines for small patches: fewer are zeroed for each piece of a convolution, and they stay in the nearest cache.
+/// Lines for small images and kernels: fewer are zeroed for each piece of a convolution, and they stay in the nearest cache.
 const SMALL: usize = 16 << 10 >> 6;
 /// Lines for all others.
 const LARGE: usize = 56 << 10 >> 6;
 
-/// Places of gathered inputs.
-#[derive(Clone, Copy)]
-struct Shape {
-    /// Pixels that are gathered together.
-    pixels: usize,
-    /// Fours of inputs from one to the next.
-    row: usize,
-    /// Inputs of a patch that are gathered at a time: a multiple of four, if not all.
-    part: usize,
-}
-
-impl Shape {
-    /// The shape for patches of so many inputs, in so many lines of memory: as many pixels as fit, if all their inputs do.
-    fn of<B: Bytes>(inner: usize, lines: usize) -> Shape {
-        let room = lines * 64 / size_of::<[B::Input; 4]>();
-        let row = |part: usize| (part + SLACK).div_ceil(4);
-        let fits = |pixels: usize| pixels >= B::ROWS && pixels * row(inner) <= room;
-        if let Some(pixels) = [PIXELS, PIXELS / 2, PIXELS / 4].into_iter().find(|&pixels| fits(pixels)) {
-            return Shape { pixels, row: row(inner), part: inner };
-        }
-        let row = room / PIXELS;
-        Shape { pixels: PIXELS, row, part: 4 * row - SLACK }
-    }
-}
+/// Output pixels of a band, at least, if more memory gives them.
+const MANY: usize = 2 * PIXELS;
 
 /// A tile of a group of channels.
 #[derive(Clone, Copy)]
@@ -75,14 +54,15 @@ struct Batch {
     /// Number of pixels, and the row of results of the first.
     count: usize,
     first: usize,
-    shape: Shape,
 }
 
 /// Inputs of the pixels of a batch.
 enum Inputs<'g, I> {
-    /// The whole patches.
-    Patches(&'g [&'g [[I; 4]]; PIXELS]),
-    /// Room for a part of each.
+    /// All that the windows see, as memory has it.
+    Seen(&'g [&'g [[I; 4]]; PIXELS]),
+    /// A band, and where in it the first span of each window is.
+    Band(&'g [I], band::Shape, &'g [usize; PIXELS]),
+    /// Room for some groups of four inputs of each pixel.
     Parts(&'g mut [[I; 4]]),
 }
 
@@ -92,79 +72,100 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
         if self.patches.seen::<B>(self.patches.pixel(self.pixels.start), 0).is_some() {
-            let shape = Shape { pixels: PIXELS, row: 0, part: self.packed.inner };
-            return self.run_with(bytes, shape, &mut []);
+            return self.run_seen(bytes);
         }
-        let small = Shape::of::<B>(self.packed.inner, SMALL);
-        if small.pixels == PIXELS && small.part == self.packed.inner {
+        let shape = |lines: usize| band::Shape::of(self.patches, 64 * lines / size_of::<B::Input>());
+        if let Some(shape) = shape(SMALL).filter(|shape| shape.lines * shape.columns >= MANY.min(self.pixels.len())) {
             let mut lines = Lines([[0; 64]; SMALL]);
-            return self.run_with(bytes, small, bytemuck::cast_slice_mut(&mut lines.0));
+            return self.run_bands(bytes, shape, bytemuck::cast_slice_mut(&mut lines.0));
         }
         let mut lines = Lines([[0; 64]; LARGE]);
-        let large = Shape::of::<B>(self.packed.inner, LARGE);
-        self.run_with(bytes, large, bytemuck::cast_slice_mut(&mut lines.0));
+        match shape(LARGE) {
+            Some(shape) => self.run_bands(bytes, shape, bytemuck::cast_slice_mut(&mut lines.0)),
+            None => self.run_parts(bytes, bytemuck::cast_slice_mut(&mut lines.0)),
+        }
     }
 }
 
 impl<E: Epilogue> Piece<'_, E> {
-    /// Computes all pixels with patches of this shape.
+    /// Computes all pixels of inputs that memory has as products take them.
     #[inline(always)]
-    fn run_with<B: Bytes>(mut self, bytes: B, shape: Shape, room: &mut [[B::Input; 4]]) {
+    fn run_seen<B: Bytes>(mut self, bytes: B) {
         let mut pixel = self.patches.pixel(self.pixels.start);
-        for first in (0..self.pixels.len()).step_by(shape.pixels) {
-            let count = shape.pixels.min(self.pixels.len() - first);
-            let mut pixels = [pixel; PIXELS];
-            for pixels in &mut pixels[..count] {
-                *pixels = pixel;
-                self.patches.advance(&mut pixel);
-            }
-            let batch = Batch { pixels, count, first, shape };
-            for group in 0..self.packed.channel_groups {
-                let mut patches: [&[[B::Input; 4]]; PIXELS] = [&[]; PIXELS];
-                let mut inputs = if shape.part < self.packed.inner {
-                    Inputs::Parts(&mut *room)
+        for first in (0..self.pixels.len()).step_by(PIXELS) {
+            let batch = self.batch(first, self.pixels.len(), &mut pixel);
+            for group in 0..self.packed.order.groups {
+                let mut seen: [&[[B::Input; 4]]; PIXELS] = [&[]; PIXELS];
+                if let Some(pixels) = self.patches.in_line(self.pixels.start + first) {
+                    for (seen, pixel) in seen.iter_mut().zip(pixels).take(batch.count) {
+                        *seen = self.patches.of_group::<B>(pixel, group).unwrap_or(&[]);
+                    }
                 } else {
-                    self.find(bytes, group, &batch, &mut *room, &mut patches);
-                    Inputs::Patches(&patches)
-                };
-                self.group(bytes, group, &batch, &mut inputs);
+                    for (seen, pixel) in seen.iter_mut().zip(&batch.pixels).take(batch.count) {
+                        *seen = self.patches.seen::<B>(*pixel, group).unwrap_or(&[]);
+                    }
+                }
+                // Computed with the others of a block, and written nowhere.
+                let last = seen[batch.count - 1];
+                seen[batch.count..].fill(last);
+                self.group(bytes, group, &batch, &mut Inputs::Seen(&seen));
             }
         }
     }
 
-    /// Finds the whole patches of a batch, or gathers them where there is room for that.
+    /// Computes all pixels, band after band.
     #[inline(always)]
-    fn find<'g, B: Bytes>(
-        &self,
-        bytes: B,
-        group: usize,
-        batch: &Batch,
-        room: &'g mut [[B::Input; 4]],
-        patches: &mut [&'g [[B::Input; 4]]; PIXELS],
-    ) where
-        Self: 'g,
-    {
-        let Shape { row, part, .. } = batch.shape;
-        if !room.is_empty() {
-            let Piece { patches: images, epilogue, .. } = *self;
-            let (pixels, to) = (&batch.pixels[..batch.count], &mut *room);
-            bytes.apart(Gather::<B, E> { patches: images, epilogue, pixels, group, part: [0, part], row, to });
-            let fours = part.div_ceil(4);
-            for (patch, inputs) in patches.iter_mut().zip(room.chunks_exact(row)).take(batch.count) {
-                *patch = &inputs[..fours];
-            }
-        } else if let Some(seen) = self.patches.in_line(self.pixels.start + batch.first) {
-            for (patch, pixel) in patches.iter_mut().zip(seen).take(batch.count) {
-                *patch = self.patches.of_group::<B>(pixel, group).unwrap_or(&[]);
-            }
-        } else {
-            for (patch, pixel) in patches.iter_mut().zip(&batch.pixels).take(batch.count) {
-                *patch = self.patches.seen::<B>(*pixel, group).unwrap_or(&[]);
+    fn run_bands<B: Bytes>(mut self, bytes: B, shape: band::Shape, room: &mut [B::Input]) {
+        let (patches, [oh, ow]) = (self.patches, self.patches.counts);
+        let mut pixel = patches.pixel(self.pixels.start);
+        let mut start = 0;
+        while start < self.pixels.len() {
+            let (first, left) = (pixel, self.pixels.len() - start);
+            // Several lines are whole ones.
+            let (lines, columns) = match first.x == 0 && shape.columns == ow {
+                true => (shape.lines.min(oh - first.y).min(left.div_ceil(ow)), ow),
+                false => (1, shape.columns.min(ow - first.x)),
+            };
+            let end = start + (lines * columns).min(left);
+            let padding = self.epilogue.zero(first.image);
+            bytes.apart(Fill { patches, shape, first, lines, columns, padding, to: &mut *room });
+            while start < end {
+                let batch = self.batch(start, end, &mut pixel);
+                let mut places = [0; PIXELS];
+                for (place, pixel) in places.iter_mut().zip(&batch.pixels[..batch.count]) {
+                    let [down, right] = patches.windows.stride;
+                    *place = shape.place(patches, [(pixel.y - first.y) * down, (pixel.x - first.x) * right]);
+                }
+                for group in 0..self.packed.order.groups {
+                    self.group(bytes, group, &batch, &mut Inputs::Band(room, shape, &places));
+                }
+                start += batch.count;
             }
         }
-        // What is computed with the others of a block, and goes nowhere.
-        let last = patches[batch.count - 1];
-        patches[batch.count..].fill(last);
+    }
+
+    /// Computes all pixels, of whose inputs a part is gathered at a time.
+    #[inline(always)]
+    fn run_parts<B: Bytes>(mut self, bytes: B, room: &mut [[B::Input; 4]]) {
+        let mut pixel = self.patches.pixel(self.pixels.start);
+        for first in (0..self.pixels.len()).step_by(PIXELS) {
+            let batch = self.batch(first, self.pixels.len(), &mut pixel);
+            for group in 0..self.packed.order.groups {
+                self.group(bytes, group, &batch, &mut Inputs::Parts(&mut *room));
+            }
+        }
+    }
+
+    /// Pixels from one on, up to an end.
+    #[inline(always)]
+    fn batch(&self, first: usize, end: usize, pixel: &mut Pixel) -> Batch {
+        let count = PIXELS.min(end - first);
+        let mut pixels = [*pixel; PIXELS];
+        for pixels in &mut pixels[..count] {
+            *pixels = *pixel;
+            self.patches.advance(pixel);
+        }
+        Batch { pixels, count, first }
     }
 
     /// Computes all tiles of a group of channels.
@@ -218,38 +219,42 @@ impl<E: Epilogue> Piece<'_, E> {
         inputs: &mut Inputs<'_, B::Input>,
     ) {
         let Piece { packed, patches, epilogue, .. } = *self;
+        let order = &packed.order;
         let pixels = &batch.pixels[first..batch.count.min(first + R)];
         let panel = packed.panel(at.group, at.tile, C).as_chunks::<C>().0;
-        let column = at.group * packed.each + (at.tile - self.tiles.start) * CHANNELS;
-        let end = (at.group + 1) * packed.each - self.tiles.start * CHANNELS;
+        let column = at.group * order.each + (at.tile - self.tiles.start) * CHANNELS;
+        let end = ((at.group + 1) * order.each).min(order.outputs) - self.tiles.start * CHANNELS;
         let results = Results {
             epilogue,
-            tiles: epilogue.tiles::<C>(at.group * packed.tiles() + at.tile),
+            tiles: epilogue.tiles::<C>(at.group * order.tiles() + at.tile),
             pixels,
             row: batch.first + first,
             columns: column..end.min(column + C * CHANNELS),
             out: &mut self.out,
         };
         match inputs {
-            Inputs::Patches(all) => {
+            Inputs::Seen(all) => {
                 let rows: &[&[[B::Input; 4]]; R] =
                     all[first..].first_chunk().expect("a multiple of the rows of a block");
                 bytes.apart(Block { rows, panel, results });
             }
+            Inputs::Band(band, shape, places) => {
+                let places: &[usize; R] = places[first..].first_chunk().expect("a multiple of the rows of a block");
+                let first = if order.groups > 1 { at.group * order.len } else { 0 };
+                bytes.apart(Windowed { patches, band: &band[first..], shape: *shape, places, panel, results });
+            }
             Inputs::Parts(room) => {
-                let Shape { row, part, .. } = batch.shape;
+                let part = room.len() / PIXELS;
                 let mut sums = [E::start(bytes, &results.tiles); R];
-                for start in (0..packed.inner).step_by(part) {
-                    let len = part.min(packed.inner - start);
-                    let to = &mut room[..pixels.len() * row];
-                    let (group, part) = (at.group, [start, len]);
-                    bytes.apart(Gather::<B, E> { patches, epilogue, pixels, group, part, row, to });
-                    let fours = len.div_ceil(4);
+                for (index, panel) in panel.chunks(part).enumerate() {
+                    let (group, start, fours) = (at.group, index * part, panel.len());
+                    let to = &mut room[..pixels.len() * fours];
+                    bytes.apart(Gather::<B, E> { patches, epilogue, pixels, group, start, to });
                     let mut rows: [&[[B::Input; 4]]; R] = [&room[..fours]; R];
                     for (index, to) in rows.iter_mut().enumerate().take(pixels.len()) {
-                        *to = &room[index * row..][..fours];
+                        *to = &room[index * fours..][..fours];
                     }
-                    bytes.apart(Products { sums: &mut sums, rows: &rows, panel: &panel[start / 4..][..fours] });
+                    bytes.apart(Products { sums: &mut sums, rows: &rows, panel });
                 }
                 bytes.apart(Finish { sums: &sums, results });
             }
@@ -293,8 +298,40 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'
     #[inline(always)]
     fn run(self, bytes: B) {
         let mut sums = [E::start(bytes, &self.results.tiles); R];
-        bytes.accumulate(&mut sums, *self.rows, self.panel);
+        bytes.accumulate::<C, R, false>(&mut sums, *self.rows, self.panel);
         self.results.write(bytes, &sums);
+    }
+}
+
+/// Windows over a band times tiles of channels.
+struct Windowed<'a, 'o, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
+    patches: &'a Patches<'a>,
+    band: &'a [B::Input],
+    shape: band::Shape,
+    places: &'a [usize; R],
+    panel: &'a [[Group; C]],
+    results: Results<'a, 'o, E, C>,
+}
+
+impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowed<'_, '_, B, E, C, R> {
+    #[inline(always)]
+    fn run(self, bytes: B) {
+        let Windowed { patches, band, shape, places, panel, results } = self;
+        let (order, [down, right]) = (&patches.order, patches.windows.dilation);
+        let mut sums = [E::start(bytes, &results.tiles); R];
+        let mut panels = panel.chunks_exact((order.span() / 4).max(1));
+        for y in 0..order.rows {
+            for x in 0..order.columns {
+                let Some(panel) = panels.next() else { break };
+                let seen = &band[shape.place(patches, [y * down, x * right])..];
+                let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
+                for (row, place) in rows.iter_mut().zip(places) {
+                    *row = &seen[*place..].as_chunks().0[..panel.len()];
+                }
+                bytes.accumulate::<C, R, true>(&mut sums, rows, panel);
+            }
+        }
+        results.write(bytes, &sums);
     }
 }
 
@@ -308,7 +345,7 @@ struct Products<'a, B: Bytes, const C: usize, const R: usize> {
 impl<B: Bytes, const C: usize, const R: usize> Apart<B> for Products<'_, B, C, R> {
     #[inline(always)]
     fn run(self, bytes: B) {
-        bytes.accumulate(self.sums, *self.rows, self.panel);
+        bytes.accumulate::<C, R, false>(self.sums, *self.rows, self.panel);
     }
 }
 
@@ -325,24 +362,24 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Finish<
     }
 }
 
-/// Pixels of which a part of the patches is gathered.
+/// Pixels of which a part of the inputs is gathered.
 struct Gather<'a, B: Bytes, E: Epilogue> {
     patches: &'a Patches<'a>,
     epilogue: &'a E,
     pixels: &'a [Pixel],
     group: usize,
-    part: [usize; 2],
-    /// Fours of inputs from one pixel to the next.
-    row: usize,
+    /// Groups of four inputs in front of the part.
+    start: usize,
     to: &'a mut [[B::Input; 4]],
 }
 
 impl<B: Bytes, E: Epilogue> Apart<B> for Gather<'_, B, E> {
     #[inline(always)]
-    fn run(self, bytes: B) {
-        let Gather { patches, epilogue, group, part, .. } = self;
-        for (pixel, row) in self.pixels.iter().zip(self.to.chunks_exact_mut(self.row)) {
-            patches.gather(bytes, *pixel, group, part, epilogue.zero(pixel.image), row.as_flattened_mut());
+    fn run(self, _: B) {
+        let Gather { patches, epilogue, pixels, group, start, to } = self;
+        let row = to.len() / pixels.len().max(1);
+        for (pixel, row) in pixels.iter().zip(to.chunks_exact_mut(row.max(1))) {
+            patches.gather::<B>(*pixel, group, 4 * start, epilogue.zero(pixel.image), row.as_flattened_mut());
         }
     }
 }

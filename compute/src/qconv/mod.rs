@@ -3,13 +3,15 @@
 //! Invariant: sums are exact modulo 2³², floats are rounded where the formulas of [`Requantise`] and [`DynamicScales`] say
 //! and nowhere else, so results are the same bits on every machine, in every path and for any number of threads.
 //!
-//! Weights are packed once. There is no matrix of patches: each block of output pixels gathers what it sees into a few
-//! kilobytes on the stack, from where the products read it. Padding is the zero point.
+//! Weights are packed once. There is no matrix of patches: some lines of an image are copied with their padding, which is the
+//! zero point, into a few kilobytes on the stack, and products read there what each window sees.
 
+mod band;
 mod convolution;
 mod depthwise;
 mod greatest;
 mod kernel;
+mod order;
 mod pack;
 mod patches;
 mod requantise;

@@ -2,9 +2,10 @@
 //!
 //! Invariant: past the last channel of a group and the last input, weights are 0.
 
+use super::order::Order;
 use super::{Error, Windows, expect};
 use crate::error::ErrorKind;
-use crate::interleave::{GROUP, Groups, Sums, Tile, UNIT, interleave};
+use crate::interleave::{GROUP, Groups, Sums, Tile, interleave};
 use crate::simd::bytes::BytesPath;
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::{Loop, run_wide};
@@ -24,19 +25,15 @@ pub struct Packed {
     /// Tiles of a block.
     pub(super) block: usize,
     /// Groups of inputs of a tile.
-    pub(super) depth: usize,
-    /// Groups of channels.
-    pub(super) channel_groups: usize,
-    /// Channels of each.
-    pub(super) each: usize,
-    /// Inputs of a channel.
-    pub(super) inner: usize,
+    depth: usize,
+    /// The order of the inputs.
+    pub(super) order: Order,
 }
 
-/// Groups of weights `[outputs, inner]`, and of their sums; `None` if they cannot be counted.
-fn counts([outputs, inner]: [usize; 2], channel_groups: usize) -> Option<[usize; 2]> {
-    let tiles = channel_groups.checked_mul(outputs.checked_div(channel_groups)?.div_ceil(CHANNELS))?;
-    Some([tiles.checked_mul(inner.div_ceil(UNIT))?, tiles])
+/// Groups of weights in an order, and of their sums; `None` if they cannot be counted.
+fn counts(order: &Order) -> Option<[usize; 2]> {
+    let tiles = order.groups.checked_mul(order.tiles())?;
+    Some([tiles.checked_mul(order.depth()?)?, tiles])
 }
 
 impl Packed {
@@ -44,53 +41,54 @@ impl Packed {
     pub fn layout() -> String {
         let path = BytesPath::best();
         let unit = if path.has_pairs() { "twice 2" } else { "4" };
-        format!("blocks of {} tiles of {CHANNELS} channels, {unit} bytes each, then sums", block(path))
+        format!("blocks of {} tiles of {CHANNELS} channels, {unit} bytes each, in spans, then sums", block(path))
     }
 
-    /// Bytes that packed weights `[outputs, inner]`, in so many groups of channels, take; `None` if there are no such
-    /// weights, or they cannot be counted.
-    pub fn packed_len(sizes: [usize; 2], channel_groups: usize) -> Option<usize> {
-        let [weights, sums] = counts(sizes, channel_groups)?;
+    /// Bytes that packed weights `[outputs, inner]` for these windows take; `None` if there are no such weights, or they
+    /// cannot be counted.
+    pub fn packed_len(sizes: [usize; 2], windows: &Windows) -> Option<usize> {
+        let [weights, sums] = counts(&Order::of(sizes, windows).ok()?)?;
         weights.checked_add(sums)?.checked_mul(size_of::<Group>())
     }
 
-    /// Packs weights `[outputs, inner]` with so many groups of channels, on all threads if that is worth it.
+    /// Packs weights `[outputs, inner]` of a convolution with these windows, `inner` being `[kh, kw, inputs of a group]`, on
+    /// all threads if that is worth it.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Geometry`] if there are more or fewer weights, or outputs are not in groups; [`ErrorKind::Memory`].
-    pub fn new(weights: &[i8], sizes: [usize; 2], channel_groups: usize) -> Result<Packed, Error> {
-        Self::on(BytesPath::best(), weights, sizes, channel_groups)
+    pub fn new(weights: &[i8], sizes: [usize; 2], windows: &Windows) -> Result<Packed, Error> {
+        Self::on(BytesPath::best(), weights, sizes, windows)
     }
 
     pub(super) fn on(
         path: BytesPath,
         weights: &[i8],
-        sizes: [usize; 2],
-        channel_groups: usize,
+        sizes @ [outputs, inner]: [usize; 2],
+        windows: &Windows,
     ) -> Result<Packed, Error> {
-        let [outputs, inner] = sizes;
         expect("weights", weights.len(), outputs.saturating_mul(inner))?;
-        let mut packed = Packed::zeroed(path, sizes, channel_groups)?;
-        let Packed { block, depth, each, .. } = packed;
-        let tiles = packed.tiles();
+        let mut packed = Packed::zeroed(path, sizes, windows)?;
         if weights.is_empty() {
             return Ok(packed);
         }
+        let Packed { block, depth, order, .. } = packed;
+        let arranged = order.arranged(weights)?;
+        let (tiles, row) = (order.tiles(), arranged.len() / outputs);
         let (groups, sums) = packed.groups.all_mut().split_at_mut(packed.weights);
         let of_groups = groups.chunks_exact_mut(tiles * depth).zip(sums.chunks_exact_mut(tiles));
-        let bytes: &[u8] = bytemuck::cast_slice(weights);
+        let bytes: &[u8] = bytemuck::cast_slice(&arranged);
         let cost = Cost::nanoseconds(GROUP.as_nanoseconds() * (block * depth) as f64);
-        for ((groups, sums), rows) in of_groups.zip(bytes.chunks_exact(each * inner)) {
+        for ((groups, sums), rows) in of_groups.zip(bytes.chunks(order.each * row)) {
             let pieces = (WriteAll(groups, block * depth), WriteAll(sums, block));
             for_each_at(cost, pieces, |index, (groups, sums): (&mut [Group], &mut [Group])| {
                 let distance = sums.len();
                 for (tile, sums) in sums.iter_mut().enumerate() {
-                    let first = (index * block + tile) * CHANNELS;
-                    let rows = &rows[first * inner..each.min(first + CHANNELS) * inner];
-                    interleave(Tile { rows, row: inner, to: &mut groups[tile..], distance, convert: |unit| unit });
+                    let first = (index * block + tile) * CHANNELS * row;
+                    let rows = &rows[first..rows.len().min(first + CHANNELS * row)];
+                    interleave(Tile { rows, row, to: &mut groups[tile..], distance, convert: |unit| unit });
                     let sums: &mut [i32] = bytemuck::cast_slice_mut(&mut sums.0);
-                    run_wide(Sums { rows, row: inner, sums, number: |byte| i32::from(byte as i8) });
+                    run_wide(Sums { rows, row, sums, number: |byte| i32::from(byte as i8) });
                 }
                 if path.has_pairs() {
                     run_wide(Pairs(groups));
@@ -104,28 +102,25 @@ impl Packed {
     /// it says that there are none.
     pub fn of_packed(
         sizes: [usize; 2],
-        channel_groups: usize,
+        windows: &Windows,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> Result<Option<Packed>, Error> {
-        let mut packed = Packed::zeroed(BytesPath::best(), sizes, channel_groups)?;
+        let mut packed = Packed::zeroed(BytesPath::best(), sizes, windows)?;
         let filled = fill(bytemuck::cast_slice_mut(packed.groups.all_mut()));
         Ok(filled.then_some(packed))
     }
 
-    fn zeroed(path: BytesPath, sizes: [usize; 2], channel_groups: usize) -> Result<Packed, Error> {
-        let [outputs, inner] = sizes;
-        let counts = counts(sizes, channel_groups);
+    fn zeroed(path: BytesPath, sizes: [usize; 2], windows: &Windows) -> Result<Packed, Error> {
+        let order = Order::of(sizes, windows)?;
         let [weights, sums] =
-            counts.ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
-        expect("channels past groups", outputs % channel_groups, 0)?;
-        let (each, depth) = (outputs / channel_groups, inner.div_ceil(UNIT));
+            counts(&order).ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
         let groups = Groups::new(weights.saturating_add(sums))?;
-        Ok(Packed { groups, weights, block: block(path), depth, channel_groups, each, inner })
+        Ok(Packed { groups, weights, block: block(path), depth: order.depth().unwrap_or(0), order })
     }
 
-    /// Outputs, and inputs of each.
+    /// Outputs, and weights of each.
     pub fn sizes(&self) -> [usize; 2] {
-        [self.channel_groups * self.each, self.inner]
+        [self.order.outputs, self.order.inner]
     }
 
     /// The packed weights as bytes.
@@ -133,16 +128,13 @@ impl Packed {
         bytemuck::cast_slice(self.groups.all())
     }
 
-    /// Refuses windows in other groups of channels, or on another path than what the weights were packed for.
+    /// Refuses windows that see inputs in another order, and another path than what the weights were packed for.
     pub(super) fn check(&self, path: BytesPath, windows: &Windows) -> Result<(), Error> {
-        windows.check()?;
         expect("tiles of a block", self.block, block(path))?;
-        expect("groups of channels", self.channel_groups, windows.groups)
-    }
-
-    /// Tiles of a group of channels.
-    pub(super) fn tiles(&self) -> usize {
-        self.each.div_ceil(CHANNELS)
+        match Order::of(self.sizes(), windows)? == self.order {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Geometry, format!("weights in another order than {windows:?}"))),
+        }
     }
 
     /// The sums of the channels of each tile, wrapped.
@@ -154,7 +146,7 @@ impl Packed {
     /// The groups of `count` tiles from the first of a block on.
     #[inline(always)]
     pub(super) fn panel(&self, group: usize, first: usize, count: usize) -> &[Group] {
-        &self.groups.all()[(group * self.tiles() + first) * self.depth..][..count * self.depth]
+        &self.groups.all()[(group * self.order.tiles() + first) * self.depth..][..count * self.depth]
     }
 }
 

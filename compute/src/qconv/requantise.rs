@@ -1,5 +1,6 @@
 //! Conversion of sums to results.
 
+use super::order::Order;
 use super::pack::Packed;
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
@@ -210,15 +211,16 @@ fn some_tiles<T, const C: usize>(all: &[T], first: usize) -> &[T; C] {
 
 /// Numbers by channel as numbers by tile; every group of channels begins a new tile, and what is missing is 0.
 pub(super) fn by_tile<T: Copy + Default>(
-    [groups, each]: [usize; 2],
+    order: &Order,
     number: impl Fn(usize) -> T,
 ) -> Result<Vec<[T; CHANNELS]>, Error> {
-    let mut tiles = room(groups * each.div_ceil(CHANNELS))?;
-    for group in 0..groups {
-        for first in (0..each).step_by(CHANNELS) {
+    let mut tiles = room(order.groups.saturating_mul(order.tiles()))?;
+    for group in 0..order.groups {
+        let end = (group + 1) * order.each;
+        for first in (group * order.each..end).step_by(CHANNELS) {
             let mut tile = [T::default(); CHANNELS];
-            for (channel, to) in (first..each).zip(&mut tile) {
-                *to = number(group * each + channel);
+            for (channel, to) in (first..end.min(order.outputs)).zip(&mut tile) {
+                *to = number(channel);
             }
             tiles.push(tile);
         }

@@ -64,8 +64,8 @@ impl Case {
         Requantise { factors: &self.factors, input_zero, output_zero, output_limits: self.limits }
     }
 
-    fn packed(&self, path: BytesPath, sizes: [usize; 2], groups: usize) -> Arc<Packed> {
-        Arc::new(Packed::on(path, &self.weights, sizes, groups).unwrap())
+    fn packed(&self, path: BytesPath, sizes: [usize; 2]) -> Arc<Packed> {
+        Arc::new(Packed::on(path, &self.weights, sizes, &self.windows).unwrap())
     }
 
     fn results(&self) -> usize {
@@ -169,13 +169,52 @@ fn convolutions() {
                 for &path in &paths {
                     let rows = [outputs, windows.taps() * inputs / groups];
                     let bias = case.bias.as_deref();
-                    let made = Convolution::on(path, case.packed(path, rows, groups), windows, bias, case.requantise())
-                        .unwrap();
+                    let made =
+                        Convolution::on(path, case.packed(path, rows), windows, bias, case.requantise()).unwrap();
                     let name = format!("{path:?}, {windows:?}, {:?} to {outputs}", case.sizes);
                     agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
                     count += 1;
                 }
             }
+        }
+    }
+    println!("{count} convolutions");
+}
+
+/// Groups of few channels, in numbers that tiles have no multiple of, and images and windows of which bands have some columns
+/// alone, or which are too large for them.
+#[test]
+fn groups_and_large_images() {
+    let mut random = Random::new(9);
+    let (paths, mut count) = (paths(), 0);
+    let three = |stride| windows([3, 3], [stride; 2], [1; 2], [[1; 2]; 2]);
+    let apart = windows([3, 2], [1, 2], [2, 3], [[2; 2], [3, 1]]);
+    // Groups, inputs and outputs of each.
+    let groups = [(32, 4, 4), (7, 8, 8), (13, 4, 4), (1, 1, 24), (5, 1, 3), (3, 12, 12), (9, 3, 5), (2, 16, 32)];
+    let mut cases = Vec::new();
+    for (groups, inputs, outputs) in groups {
+        for kind in [three(1), three(2), apart, Windows::ONE] {
+            cases.push((Windows { groups, ..kind }, [2, 7, 9, groups * inputs], groups * outputs));
+        }
+    }
+    let large = windows([5, 3], [2, 1], [1; 2], [[2; 2], [1; 2]]);
+    let huge = windows([7, 9], [3, 2], [1; 2], [[4; 2]; 2]);
+    cases.push((large, [1, 6, 40, 300], 20));
+    cases.push((three(1), [1, 4, 90, 260], 8));
+    cases.push((huge, [1, 9, 21, 700], 5));
+    cases.push((Windows { dilation: [2, 3], ..huge }, [1, 25, 30, 203], 3));
+    for (windows, sizes, outputs) in cases {
+        let case = Case::new(&mut random, windows, sizes, outputs, false);
+        let zero = i32::from(case.zeros[0]);
+        let want: Vec<i8> =
+            (0..case.results()).map(|at| case.quantised(case.convolved(at, zero), at % outputs)).collect();
+        for &path in &paths {
+            let rows = [outputs, windows.taps() * sizes[3] / windows.groups];
+            let (packed, bias) = (case.packed(path, rows), case.bias.as_deref());
+            let made = Convolution::on(path, packed, windows, bias, case.requantise()).unwrap();
+            let name = format!("{path:?}, {windows:?}, {sizes:?} to {outputs}");
+            agree(&want, 99, &name, |out| made.run(&case.images, sizes, out));
+            count += 1;
         }
     }
     println!("{count} convolutions");
@@ -209,7 +248,7 @@ fn products() {
         }
         for path in paths() {
             let bias = case.bias.as_deref();
-            let packed = case.packed(path, [outputs, inputs], 1);
+            let packed = case.packed(path, [outputs, inputs]);
             let made = Convolution::on(path, packed, Windows::ONE, bias, case.requantise()).unwrap();
             let name = format!("{path:?}, {rows} rows of {inputs} to {outputs}");
             agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
@@ -238,7 +277,7 @@ fn convolutions_of_images_with_scales_of_their_own() {
                 for path in paths() {
                     let scales = DynamicScales { weights: &weights, bias, limits };
                     let rows = [outputs, kind.taps() * inputs];
-                    let made = DynamicConvolution::on(path, case.packed(path, rows, 1), kind, scales).unwrap();
+                    let made = DynamicConvolution::on(path, case.packed(path, rows), kind, scales).unwrap();
                     agree(&want, 0, &format!("{path:?}, {kind:?}"), |out| {
                         made.run(&case.images, case.sizes, &images, bytemuck::cast_slice_mut(out))
                     });
@@ -295,7 +334,7 @@ fn depthwise_convolutions() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let requantise = Requantise { factors: &[1.0], input_zero: 0, output_zero: 0, output_limits: [-128, 127] };
-    let packed = || Packed::new(&[0; 8], [2, 4], 1).unwrap();
+    let packed = || Packed::new(&[0; 8], [2, 4], &Windows::ONE).unwrap();
     let new = |windows| Convolution::new(packed(), windows, None, requantise);
     assert!(new(Windows { groups: 2, ..Windows::ONE }).is_err());
     assert!(new(Windows { stride: [0, 1], ..Windows::ONE }).is_err());
@@ -318,17 +357,29 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn packed_weights_come_back_from_their_bytes() {
-    for (sizes, groups) in [([70, 19], 1), ([6, 5], 2), ([0, 3], 1), ([3, 0], 1)] {
+    let grouped = |groups| Windows { groups, ..Windows::ONE };
+    let rows = windows([2, 3], [1; 2], [1; 2], [[1; 2]; 2]);
+    let apart = Windows { dilation: [1, 2], ..rows };
+    for (sizes, windows) in [
+        ([70, 19], Windows::ONE),
+        ([6, 5], grouped(2)),
+        ([15, 8], grouped(5)),
+        ([40, 3], grouped(20)),
+        ([9, 18], rows),
+        ([9, 18], apart),
+        ([0, 3], Windows::ONE),
+        ([3, 0], Windows::ONE),
+    ] {
         let weights: Vec<i8> = (0..sizes[0] * sizes[1]).map(|at| at as i8).collect();
-        let packed = Packed::new(&weights, sizes, groups).unwrap();
-        assert_eq!(Packed::packed_len(sizes, groups), Some(packed.packed().len()));
+        let packed = Packed::new(&weights, sizes, &windows).unwrap();
+        assert_eq!(Packed::packed_len(sizes, &windows), Some(packed.packed().len()));
         let mut fill = |to: &mut [u8]| {
             to.copy_from_slice(packed.packed());
             true
         };
-        let again = Packed::of_packed(sizes, groups, &mut fill).unwrap().unwrap();
+        let again = Packed::of_packed(sizes, &windows, &mut fill).unwrap().unwrap();
         assert_eq!(again.packed(), packed.packed());
-        assert!(Packed::of_packed(sizes, groups, &mut |_| false).unwrap().is_none());
+        assert!(Packed::of_packed(sizes, &windows, &mut |_| false).unwrap().is_none());
     }
     let kinds = [([3, 3], [70, 70]), ([5, 5], [64, 64]), ([3, 3], [3, 6]), ([8, 10], [6, 6]), ([1, 3], [0, 0])];
     for (kernel, channels) in kinds {
@@ -343,9 +394,10 @@ fn packed_weights_come_back_from_their_bytes() {
         let again = PackedTaps::of_packed(channels, &windows, &mut fill).unwrap().unwrap();
         assert_eq!(again.packed(), packed.packed());
     }
-    assert!(Packed::new(&[1; 5], [2, 3], 1).is_err() && Packed::new(&[1; 6], [2, 3], 0).is_err());
-    assert!(Packed::new(&[1; 9], [3, 3], 2).is_err() && Packed::packed_len([usize::MAX, 64], 1).is_none());
-    let packed = Packed::new(&[1; 6], [2, 3], 2).unwrap();
+    assert!(Packed::new(&[1; 5], [2, 3], &Windows::ONE).is_err() && Packed::new(&[1; 6], [2, 3], &grouped(0)).is_err());
+    assert!(Packed::new(&[1; 9], [3, 3], &grouped(2)).is_err() && Packed::new(&[1; 9], [3, 3], &rows).is_err());
+    assert!(Packed::packed_len([usize::MAX, 64], &Windows::ONE).is_none());
+    let packed = Packed::new(&[1; 6], [2, 3], &grouped(2)).unwrap();
     let requantise = Requantise { factors: &[1.0], input_zero: 0, output_zero: 0, output_limits: [-128, 127] };
     assert!(Convolution::new(packed, Windows::ONE, None, requantise).is_err());
 }

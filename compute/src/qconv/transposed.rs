@@ -113,8 +113,9 @@ impl TransposedConvolution {
         let mut all = 0usize;
         for sides in phases(windows, more)? {
             let inner = sides[0].taps().checked_mul(sides[1].taps())?.checked_mul(inputs)?;
-            let packed = Packed::packed_len([outputs, inner], 1)?;
-            all = all.checked_add(packed)?.checked_add(Convolution::bytes(outputs, 1))?;
+            let (sizes, windows) = ([outputs, inner], windows_of(&sides));
+            let packed = Packed::packed_len(sizes, &windows)?;
+            all = all.checked_add(packed)?.checked_add(Convolution::bytes(sizes, &windows))?;
         }
         Some(all)
     }
@@ -151,7 +152,7 @@ impl TransposedConvolution {
                     }
                 }
             }
-            let packed = Packed::new(&chosen, [outputs, inner], 1)?;
+            let packed = Packed::new(&chosen, [outputs, inner], &of_phase)?;
             phases.push((of_phase, Convolution::new(packed, of_phase, bias, requantise)?));
         }
         Ok(TransposedConvolution { phases, windows, more, outputs })

@@ -84,17 +84,15 @@ pub(crate) trait Bytes: Copy {
     }
     /// An input as memory has it.
     fn input(byte: i8) -> Self::Input;
+    /// An input as [`Bytes::add_ready`] takes it.
+    #[inline(always)]
+    fn ready(byte: i8) -> Self::Input {
+        Self::input(byte)
+    }
     /// Bytes of an image in groups of four, if they are what products take.
     #[inline(always)]
     fn as_inputs(_bytes: &[i8]) -> Option<&[[Self::Input; 4]]> {
         None
-    }
-    /// Inputs of neighbours.
-    #[inline(always)]
-    fn inputs(self, bytes: &Lanes<i8>, to: &mut Lanes<Self::Input>) {
-        for lane in 0..LANES {
-            to[lane] = Self::input(bytes[lane]);
-        }
     }
     /// Sums of nothing.
     fn zero(self) -> Self::Sums;
@@ -107,18 +105,24 @@ pub(crate) trait Bytes: Copy {
     /// Adds the products of four inputs with the weights of each channel, wrapping. Where inputs are multiplied as numbers
     /// from 0 on, each is 128 more than its value.
     fn add(self, mask: Self::Mask, sums: Self::Sums, weights: Self::Weights, inputs: [Self::Input; 4]) -> Self::Sums;
+    /// Adds products as [`Bytes::add`] does, of inputs that are [`Bytes::ready`].
+    #[inline(always)]
+    fn add_ready(self, sums: Self::Sums, weights: Self::Weights, inputs: [Self::Input; 4]) -> Self::Sums {
+        self.add(self.mask(), sums, weights, inputs)
+    }
     /// Sum of each channel of a tile, in order.
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS];
 
-    /// Adds the products of rows of inputs, four together, with the groups of `C` tiles. Rows are as long as the panel.
+    /// Adds the products of rows of inputs, four together, with the groups of `C` tiles. Rows are as long as the panel, and
+    /// their inputs may be `READY`.
     #[inline(always)]
-    fn accumulate<const C: usize, const R: usize>(
+    fn accumulate<const C: usize, const R: usize, const READY: bool>(
         self,
         sums: &mut [[Self::Sums; C]; R],
         rows: [&[[Self::Input; 4]]; R],
         panel: &[[Group; C]],
     ) {
-        add_products(self, sums, rows, panel);
+        add_products::<Self, C, R, READY>(self, sums, rows, panel);
     }
 
     /// Writes results of the sums of neighbouring tiles, as many as there is room for.
@@ -177,7 +181,7 @@ pub(crate) trait Bytes: Copy {
 
 /// [`Bytes::accumulate`].
 #[inline(always)]
-fn add_products<B: Bytes, const C: usize, const R: usize>(
+fn add_products<B: Bytes, const C: usize, const R: usize, const READY: bool>(
     bytes: B,
     sums: &mut [[B::Sums; C]; R],
     mut rows: [&[[B::Input; 4]]; R],
@@ -194,7 +198,10 @@ fn add_products<B: Bytes, const C: usize, const R: usize>(
         }
         for (sums, row) in all.iter_mut().zip(rows) {
             for (sums, weights) in sums.iter_mut().zip(&weights) {
-                *sums = bytes.add(mask, *sums, *weights, row[index]);
+                *sums = match READY {
+                    true => bytes.add_ready(*sums, *weights, row[index]),
+                    false => bytes.add(mask, *sums, *weights, row[index]),
+                };
             }
         }
     }

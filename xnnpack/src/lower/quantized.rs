@@ -8,6 +8,7 @@ use edgepack_format::xnnpack::{Datatype, Node, NodeConv, NodeUnion, Quantization
 
 use super::values::Lowered;
 use super::{Lowering, Made, refused};
+use crate::constants::Stored;
 use crate::operators::affine::{self, Kind, Weighted};
 use crate::operators::bytes::{self, Pair};
 use crate::operators::integer::{self, Multiple, Requantize, Sum};
@@ -18,11 +19,11 @@ fn quantized_bound(bound: f32, scale: f32, zero: i32) -> i32 {
     (bound / scale + zero as f32).clamp(-128.0, 127.0).round_ties_even() as i32
 }
 
-/// Weights as rows of a channel each: how many, and how long; groups of channels; and the number of columns, if columns are
-/// what is stored.
+/// Weights as rows of a channel each: how many, and how long; the windows they are for; and the number of columns, if columns
+/// are what is stored.
 struct Rows {
     sizes: [usize; 2],
-    groups: usize,
+    windows: Windows,
     columns: Option<usize>,
 }
 
@@ -128,7 +129,7 @@ impl Lowering<'_> {
         let [first, second] = [first as usize, second as usize];
         let (sizes, columns) = if transposed { ([second, first], Some(second)) } else { ([first, second], None) };
         if let Some(params) = x.rows {
-            let weights = self.row_weights(w, channel, Rows { sizes, groups: 1, columns })?;
+            let weights = self.row_weights(w, channel, Rows { sizes, windows: Windows::ONE, columns })?;
             let bias = self.bias(inputs, &[Datatype::FP32])?;
             return self.in_single(made, |this, out| {
                 let operator = this.values.own(rows::product(weights, node.bounds()));
@@ -140,7 +141,7 @@ impl Lowering<'_> {
         let bias = self.bias(inputs, &[Datatype::QCINT32, Datatype::QINT32])?;
         let (w, operator) = if weighted.zero == 0 {
             let stored = self.values.stored(w, columns)?;
-            let packed = self.values.weights.convolution(stored, sizes, 1, self.values.call.retained())?;
+            let packed = self.values.weights.convolution(stored, sizes, &Windows::ONE, self.values.call.retained())?;
             (w, integer::product(weighted.how, packed))
         } else {
             let w = if transposed { self.exchanged(w)? } else { self.values.placed(w)? };
@@ -154,7 +155,7 @@ impl Lowering<'_> {
 
     /// Weights of products with rows `[channels, inner]`, whose channels are dimension `channel`, packed.
     fn row_weights(&self, w: Lowered, channel: usize, rows: Rows) -> Result<rows::Weights, KernelError> {
-        let Rows { sizes, groups, columns } = rows;
+        let Rows { sizes, windows, columns } = rows;
         let (stored, retained) = (self.values.stored(w, columns)?, self.values.call.retained());
         if columns.is_some() && matches!(w.datatype, Datatype::QCINT4 | Datatype::QBINT4) {
             return Err(refused("four-bit weights that are transposed"));
@@ -163,7 +164,7 @@ impl Lowering<'_> {
             (Datatype::QCINT8, Quantization::PerChannel { channel_dim, scales, .. })
                 if channel_dim as usize == channel =>
             {
-                let packed = self.values.weights.convolution(stored, sizes, groups, retained)?;
+                let packed = self.values.weights.convolution(stored, sizes, &windows, retained)?;
                 rows::Weights::Eight(packed, scales.iter().collect())
             }
             (Datatype::QCINT4, Quantization::PerChannel { channel_dim: 0, scales, .. }) => {
@@ -198,7 +199,7 @@ impl Lowering<'_> {
             if !matches!((union, w.datatype), (NodeUnion::Conv2d(_), Datatype::QCINT8)) {
                 return Err(refused("its input is quantised row by row"));
             }
-            let rows = Rows { sizes: dense_sizes(w)?, groups: windows.groups, columns: None };
+            let rows = Rows { sizes: dense_sizes(w)?, windows, columns: None };
             let rows::Weights::Eight(packed, scales) = self.row_weights(w, 0, rows)? else {
                 return Err(refused("its input is quantised row by row"));
             };
@@ -221,14 +222,21 @@ impl Lowering<'_> {
         let stored = self.values.stored(w, None)?;
         let (w, operator) = match kind {
             Kind::Dense if weighted.zero == 0 => {
-                let packed = self.values.weights.convolution(stored, dense_sizes(w)?, windows.groups, retained)?;
+                let packed = self.values.weights.convolution(stored, dense_sizes(w)?, &windows, retained)?;
                 (w, integer::convolution(weighted.how, windows, packed))
             }
             Kind::Depthwise if weighted.zero == 0 => {
-                let outputs = w.shape.dims().last().map_or(0, |dim| *dim as usize);
-                let inputs = x.shape.dims().last().map_or(0, |dim| *dim as usize);
-                let packed = self.values.weights.depthwise(stored, [inputs, outputs], &windows, retained)?;
-                (w, integer::depthwise(weighted.how, windows, inputs, packed))
+                let [inputs, outputs] = [x, w].map(|of| of.shape.dims().last().map_or(0, |dim| *dim as usize));
+                if inputs == outputs {
+                    let packed = self.values.weights.depthwise(stored, [inputs, outputs], &windows, retained)?;
+                    (w, integer::depthwise(weighted.how, windows, inputs, packed))
+                } else {
+                    // A channel with several outputs is a group of one input; weights are stored tap by tap.
+                    let stored = Stored { columns: Some(outputs), ..stored };
+                    let sizes = [outputs, windows.kernel[0].saturating_mul(windows.kernel[1])];
+                    let packed = self.values.weights.convolution(stored, sizes, &windows, retained)?;
+                    (w, integer::convolution(weighted.how, windows, packed))
+                }
             }
             Kind::Transposed(more) if weighted.zero == 0 && in_phases(w, &windows, more) => {
                 (self.values.placed(w)?, integer::transposed(weighted.how, windows, more))

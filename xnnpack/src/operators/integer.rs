@@ -60,7 +60,7 @@ pub(super) fn constant<'p, T: PodElement>(args: &Prepare<'p>, at: usize) -> Resu
 pub(crate) fn product(how: Requantize, packed: Arc<qconv::Packed>) -> Arc<dyn Operator> {
     own("xnnpack::product.int8", PRODUCT, Alias::Disjoint, move |args| {
         let [channels, width] = packed.sizes();
-        let retained = qconv::Convolution::bytes(channels, 1);
+        let retained = qconv::Convolution::bytes(packed.sizes(), &Windows::ONE);
         args.retained().reserve(retained)?;
         let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
         let product = qconv::Convolution::new(packed, Windows::ONE, bias, how.of_channels())?;
@@ -103,7 +103,7 @@ pub(crate) fn convolution(how: Requantize, windows: Windows, packed: Arc<qconv::
     own("xnnpack::convolution.int8", PRODUCT, Alias::Disjoint, move |args| {
         let [outputs, inner] = packed.sizes();
         let inputs = inner / (windows.kernel[0] * windows.kernel[1]).max(1) * windows.groups;
-        let retained = qconv::Convolution::bytes(outputs, windows.groups);
+        let retained = qconv::Convolution::bytes(packed.sizes(), &windows);
         args.retained().reserve(retained)?;
         let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
         let convolution = qconv::Convolution::new(packed, windows, bias, how.of_channels())?;

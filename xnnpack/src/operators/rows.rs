@@ -189,7 +189,7 @@ impl Product {
     fn bytes(weights: &Weights) -> usize {
         let [channels, _] = weights.sizes();
         match weights {
-            Weights::Eight(..) => qconv::DynamicConvolution::bytes(channels, 1),
+            Weights::Eight(packed, _) => qconv::DynamicConvolution::bytes(packed.sizes(), &Windows::ONE),
             Weights::Four(..) => qgemm::Dynamic::bytes(channels),
             Weights::Blocks(_) => qgemm::DynamicBlocks::bytes(channels),
         }
@@ -270,7 +270,7 @@ pub(crate) fn convolution(
     own("xnnpack::convolution_of_rows.out", PRODUCT, Alias::Disjoint, move |args| {
         let [outputs, inner] = packed.sizes();
         let inputs = inner / (windows.kernel[0] * windows.kernel[1]).max(1) * windows.groups;
-        let retained = qconv::DynamicConvolution::bytes(outputs, windows.groups);
+        let retained = qconv::DynamicConvolution::bytes(packed.sizes(), &windows);
         args.retained().reserve(retained)?;
         let scales = DynamicScales { weights: &scales, bias: constant_of(args, BIAS)?, limits: [bounds.0, bounds.1] };
         let convolution = qconv::DynamicConvolution::new(Arc::clone(&packed), windows, scales)?;

@@ -47,18 +47,6 @@ impl Bytes for Avx2 {
     }
 
     #[inline(always)]
-    fn inputs(self, bytes: &Lanes<i8>, to: &mut Lanes<i16>) {
-        let (from, to) = (bytes.as_chunks::<CHANNELS>().0, to.as_chunks_mut::<CHANNELS>().0);
-        for (from, to) in from.iter().zip(to) {
-            // SAFETY: there are 16 bytes and as many inputs, and the token exists.
-            unsafe {
-                let words = _mm256_cvtepi8_epi16(_mm_loadu_si128(from.as_ptr().cast()));
-                _mm256_storeu_si256(to.as_mut_ptr().cast(), words);
-            }
-        }
-    }
-
-    #[inline(always)]
     fn zero(self) -> Self::Sums {
         // SAFETY: the token exists.
         unsafe { [_mm256_setzero_si256(); 2] }
@@ -87,7 +75,7 @@ impl Bytes for Avx2 {
 
     /// Weights of two inputs come at a time, so that the sums of six rows stay in registers.
     #[inline(always)]
-    fn accumulate<const C: usize, const R: usize>(
+    fn accumulate<const C: usize, const R: usize, const READY: bool>(
         self,
         sums: &mut [[Self::Sums; C]; R],
         rows: [&[[i16; 4]]; R],

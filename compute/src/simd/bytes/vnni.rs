@@ -86,6 +86,21 @@ impl Bytes for AvxVnni {
         }
     }
 
+    /// Signs are flipped.
+    #[inline(always)]
+    fn ready(byte: i8) -> i8 {
+        byte ^ i8::MIN
+    }
+
+    #[inline(always)]
+    fn add_ready(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm256_set1_epi32(bytemuck::cast(inputs));
+            [_mm256_dpbusd_avx_epi32(sums[0], inputs, weights[0]), _mm256_dpbusd_avx_epi32(sums[1], inputs, weights[1])]
+        }
+    }
+
     #[inline(always)]
     fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
         // SAFETY: vectors and numbers are the same bytes.
@@ -141,6 +156,21 @@ impl Bytes for Avx512Vnni {
         // SAFETY: the token exists.
         unsafe {
             let inputs = _mm512_xor_si512(_mm512_set1_epi32(bytemuck::cast(inputs)), mask);
+            _mm512_dpbusd_epi32(sums, inputs, weights)
+        }
+    }
+
+    /// Signs are flipped.
+    #[inline(always)]
+    fn ready(byte: i8) -> i8 {
+        byte ^ i8::MIN
+    }
+
+    #[inline(always)]
+    fn add_ready(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
+        // SAFETY: the token exists.
+        unsafe {
+            let inputs = _mm512_set1_epi32(bytemuck::cast(inputs));
             _mm512_dpbusd_epi32(sums, inputs, weights)
         }
     }
