@@ -8,6 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use edgepack_compute::epilogue::{Epilogue, Operation};
+use edgepack_compute::simd::look_up;
+use edgepack_compute::threads::{Cost, for_each_piece_at};
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Operator, Prepare, Run};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
@@ -89,6 +91,9 @@ pub(crate) static POINTWISE: Base = Base {
 const INPUT: usize = 0;
 const OUT: usize = 1;
 
+/// A byte of a table.
+const LOOK_UP: Cost = Cost::nanoseconds(0.1);
+
 fn prepare_pointwise(args: &Prepare<'_>, epilogue: Arc<Epilogue>) -> Result<Box<dyn Run>, KernelError> {
     let (input, out) = (args.tensor(INPUT)?.meta, args.tensor(OUT)?.meta);
     expect_same(("input", input.dtype), ("the first operation", epilogue.input()))?;
@@ -99,6 +104,7 @@ fn prepare_pointwise(args: &Prepare<'_>, epilogue: Arc<Epilogue>) -> Result<Box<
             input.dim_order, out.dim_order
         )));
     }
+    let table = epilogue.table();
     Ok(Box::new(move |cx: &mut KernelContext<'_>| {
         let sizes = Dims::from_slice(cx.meta(INPUT)?.sizes).unwrap_or_default();
         cx.resize(OUT, &sizes)?;
@@ -108,7 +114,13 @@ fn prepare_pointwise(args: &Prepare<'_>, epilogue: Arc<Epilogue>) -> Result<Box<
         if !is_aligned(input.bytes(), input.dtype) || !is_aligned(out.bytes_mut(), dtype) {
             return Err(KernelError::argument("the data of `input` or `out` are not aligned to its element"));
         }
-        epilogue.run(input.bytes(), out.bytes_mut());
+        match &table {
+            Some(table) => for_each_piece_at(LOOK_UP, out.bytes_mut(), 1, |start, out| {
+                let x = &input.bytes()[start..][..out.len()];
+                look_up(table, bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
+            }),
+            None => epilogue.run(input.bytes(), out.bytes_mut()),
+        }
         Ok(())
     }))
 }

@@ -343,6 +343,17 @@ impl Epilogue {
         for_each_piece(to, widths[1], |start, to| self.run_piece(&from[start / widths[1] * widths[0]..], to, widths));
     }
 
+    /// The result of every byte, in the order of [`look_up`](crate::simd::look_up), if bytes become bytes.
+    pub fn table(&self) -> Option<[i8; 256]> {
+        if [self.input, self.output()].iter().any(|dtype| dtype.size() != Some(1)) {
+            return None;
+        }
+        let (mut bytes, mut results) = ([0; 256], [0; 256]);
+        bytes.iter_mut().zip(i8::MIN..=i8::MAX).for_each(|(to, byte)| *to = byte);
+        self.run_piece(bytemuck::bytes_of(&bytes), bytemuck::bytes_of_mut(&mut results), [1, 1]);
+        Some(results)
+    }
+
     fn run_piece(&self, from: &[u8], to: &mut [u8], widths: [usize; 2]) {
         let (activation, operations) = self.split();
         let (mut done, mut buffers) = (ArrayVec::<f32, BLOCK>::new(), None);
@@ -436,6 +447,30 @@ mod tests {
         assert_eq!(in_place, apart);
         assert_eq!(all.to_string(), "clamp -2 40; quantize i8 0.5 3 -128 127; dequantize i8 0.5 3; abs");
         assert!(then.followed_by(&then).is_err());
+    }
+
+    #[test]
+    fn bytes_that_become_bytes_have_a_table() {
+        let silu = [DEQUANTIZE, Operation::Silu, QUANTIZE];
+        let table = Epilogue::new(ScalarType::CHAR, &silu).unwrap().table().unwrap();
+        for (byte, result) in (i8::MIN..=i8::MAX).zip(table) {
+            let x = (f32::from(byte) - 3.0) * 0.5;
+            let want = (x / (1.0 + (-x).exp()) / 0.5).round_ties_even() + 3.0;
+            assert!((want.clamp(-128.0, 127.0) - f32::from(result)).abs() <= 1.0, "{byte}: {result}, not {want}");
+            let mut alone = [0i8];
+            let epilogue = Epilogue::new(ScalarType::CHAR, &silu).unwrap();
+            epilogue.run(bytemuck::bytes_of(&byte), bytemuck::bytes_of_mut(&mut alone));
+            assert_eq!(alone, [result]);
+        }
+        let unsigned = Operation::Dequantize { from: ScalarType::BYTE, scale: 1.0, zero: 0 };
+        let to = Operation::Quantize {
+            to: ScalarType::BYTE,
+            affine: Affine { scale: 2.0, zero: 0, least: 0, greatest: 255 },
+        };
+        let halved = Epilogue::new(ScalarType::BYTE, &[unsigned, to]).unwrap().table().unwrap();
+        // The first entry is that of 128.
+        assert_eq!((halved[0], halved[128], halved[138]), (64, 0, 5));
+        assert!(Epilogue::new(ScalarType::CHAR, &[DEQUANTIZE]).unwrap().table().is_none());
     }
 
     #[test]

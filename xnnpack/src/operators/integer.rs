@@ -11,7 +11,7 @@ use edgepack_compute::threads::{Cost, for_each_piece_at};
 use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Prepare, Run};
 use edgepack_executor::tensor::PodElement;
 use edgepack_format::finding::ErrorCode;
-use edgepack_format::tensor::Dims;
+use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use super::{own, retaining};
 
@@ -267,48 +267,68 @@ pub(super) fn binary(
             let (a, b) = (views.tensor(0)?.as_slice::<i8>()?, views.tensor(1)?.as_slice::<i8>()?);
             let mut out = views.out(2)?;
             let out = out.as_mut_slice::<i8>()?;
-            if whole_a == out.len() && whole_b == out.len() {
-                for_each_piece_at(ELEMENT, out, 1, |start, out| {
-                    let (a, b) = (&a[start..][..out.len()], &b[start..][..out.len()]);
-                    run_wide(Row { out, a, b, result });
-                });
+            if out.is_empty() {
                 return Ok(());
             }
-            let mut place: Dims = Dims::filled(0, rank).unwrap_or_default();
-            let inner = sizes.last().copied().unwrap_or(1).max(1);
-            let lengths = [sa.last(), sb.last()].map(|stride| if stride == Some(&0) { 1 } else { inner });
-            for out in out.chunks_exact_mut(inner) {
-                let start = |strides: &Dims| -> usize { place.iter().zip(strides.iter()).map(|(p, s)| p * s).sum() };
-                let (a, b) = (&a[start(&sa)..][..lengths[0]], &b[start(&sb)..][..lengths[1]]);
-                run_wide(Row { out, a, b, result });
-                for dim in (0..rank.saturating_sub(1)).rev() {
-                    place[dim] += 1;
-                    if place[dim] < sizes[dim] {
-                        break;
-                    }
-                    place[dim] = 0;
-                }
-            }
+            let (merged, count) = merged(&sizes, [&sa, &sb]);
+            let (inner, outer) = (merged[0], &merged[1..count]);
+            let unit = if outer.is_empty() { 1 } else { inner.0 };
+            for_each_piece_at(ELEMENT, out, unit, |start, out| {
+                run_wide(Rows { start, inner, outer, out, a, b, result });
+            });
             Ok(())
         }) as Box<dyn Run>)
     })
 }
 
+/// A dimension: its size, and the step of each input.
+type Dimension = (usize, [usize; 2]);
+
+/// The dimensions from the innermost on, at least one, and how many: neighbours in which each input has all elements, or one of
+/// them, are one dimension.
+fn merged(sizes: &[usize], steps: [&[usize]; 2]) -> ([Dimension; MAX_RANK], usize) {
+    let (mut dimensions, mut count, mut repeats) = ([(1, [0; 2]); MAX_RANK], 0, [false; 2]);
+    for dim in (0..sizes.len()).rev().filter(|&dim| sizes[dim] > 1) {
+        let steps = steps.map(|steps| steps[dim]);
+        let of_dim = steps.map(|step| step == 0);
+        if count == 0 || of_dim != repeats {
+            (dimensions[count], repeats) = ((1, steps), of_dim);
+            count += 1;
+        }
+        dimensions[count - 1].0 *= sizes[dim];
+    }
+    (dimensions, count.max(1))
+}
+
 /// The result of two bytes.
 const ELEMENT: Cost = Cost::nanoseconds(0.15);
 
-/// Results of two rows, of one length.
-struct Row<'a, F> {
+/// Results from one on, the steps of whose innermost dimension are 0 or 1.
+struct Rows<'a, F> {
+    start: usize,
+    inner: Dimension,
+    outer: &'a [Dimension],
     out: &'a mut [i8],
     a: &'a [i8],
     b: &'a [i8],
     result: F,
 }
 
-impl<F: Fn(i8, i8) -> i8> Loop for Row<'_, F> {
+impl<F: Fn(i8, i8) -> i8 + Copy> Loop for Rows<'_, F> {
     #[inline(always)]
     fn run(self) {
-        row(self.out, self.a, self.b, self.result);
+        let Rows { start, inner: (size, steps), outer, out, a, b, result } = self;
+        let first = start % size;
+        for (at, out) in (start / size..).zip(out.chunks_mut(size)) {
+            let (mut left, mut places) = (at, steps.map(|step| step * first));
+            for (dim, &(size, steps)) in outer.iter().enumerate() {
+                let place = if dim + 1 == outer.len() { left } else { left % size };
+                places = [places[0] + place * steps[0], places[1] + place * steps[1]];
+                left /= size;
+            }
+            let len = steps.map(|step| if step == 0 { 1 } else { out.len() });
+            row(out, &a[places[0]..][..len[0]], &b[places[1]..][..len[1]], result);
+        }
     }
 }
 
@@ -397,4 +417,45 @@ fn channel_sums(image: &[i8], channels: usize, first: usize) -> [i32; CHANNELS] 
         }
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_repeated_along_any_dimensions() {
+        for kinds in 0..4usize.pow(4) {
+            // For each dimension: both have it, either repeats, or its size is 1.
+            let (mut sizes, mut steps, mut lens) = ([1; 4], [[0; 4]; 2], [1; 2]);
+            for dim in (0..4).rev() {
+                let kind = kinds / 4usize.pow(dim as u32) % 4;
+                sizes[dim] = if kind == 3 { 1 } else { 2 + dim };
+                for input in 0..2 {
+                    if kind != 3 && kind != input + 1 {
+                        steps[input][dim] = lens[input];
+                        lens[input] *= sizes[dim];
+                    }
+                }
+            }
+            let [a, b] = lens.map(|len| (0..len).map(|at| at as i8).collect::<Vec<_>>());
+            let place = |at: usize, steps: &[usize; 4]| {
+                (0..4)
+                    .rev()
+                    .fold((at, 0), |(left, sum), dim| (left / sizes[dim], sum + left % sizes[dim] * steps[dim]))
+                    .1
+            };
+            let result = |a: i8, b: i8| a.wrapping_mul(3).wrapping_sub(b);
+            let want: Vec<i8> = (0..sizes.iter().product())
+                .map(|at| result(a[place(at, &steps[0])], b[place(at, &steps[1])]))
+                .collect();
+            let (dimensions, count) = merged(&sizes, [&steps[0], &steps[1]]);
+            let (inner, outer) = (dimensions[0], &dimensions[1..count]);
+            for start in [0, if count == 1 { want.len() / 2 } else { inner.0 }] {
+                let mut out = vec![99; want.len() - start];
+                Rows { start, inner, outer, out: &mut out, a: &a, b: &b, result }.run();
+                assert_eq!(out, want[start..], "{sizes:?} {steps:?} from {start}");
+            }
+        }
+    }
 }
