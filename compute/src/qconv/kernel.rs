@@ -26,8 +26,10 @@ pub(super) struct Piece<'a, E: Epilogue> {
     pub out: Columns<'a, E::Out>,
 }
 
-/// Pixels that are gathered together, at most.
+/// Pixels whose inputs are found together: as many as blocks of every size have; and a few more, if they are the last.
 const PIXELS: usize = 24;
+const MOST: usize = PIXELS + 12;
+const LAST: usize = PIXELS + 6;
 
 /// Lines of memory for gathered inputs.
 #[repr(align(64))]
@@ -48,20 +50,30 @@ struct Place {
     tile: usize,
 }
 
-/// Pixels next to each other whose inputs are at hand together.
+/// Pixels of an image next to each other whose inputs are at hand together.
+#[derive(Clone, Copy)]
 struct Batch {
-    pixels: [Pixel; PIXELS],
-    /// Number of pixels, and the row of results of the first.
+    /// The first pixel, and the row of its results.
+    first: Pixel,
+    row: usize,
+    /// Number of pixels.
     count: usize,
-    first: usize,
+}
+
+impl Batch {
+    /// Pixels from one on, of which there are so many.
+    #[inline(always)]
+    fn of(first: Pixel, row: usize, left: usize) -> Batch {
+        Batch { first, row, count: if left <= LAST { left } else { PIXELS } }
+    }
 }
 
 /// Inputs of the pixels of a batch.
 enum Inputs<'g, I> {
     /// All that the windows see, as memory has it.
-    Seen(&'g [&'g [[I; 4]]; PIXELS]),
+    Seen(&'g [&'g [[I; 4]]; MOST]),
     /// A band, and where in it the first span of each window is.
-    Band(&'g [I], band::Shape, &'g [usize; PIXELS]),
+    Band(&'g [I], band::Shape, &'g [usize; MOST]),
     /// Room for some groups of four inputs of each pixel.
     Parts(&'g mut [[I; 4]]),
 }
@@ -91,25 +103,28 @@ impl<E: Epilogue> Piece<'_, E> {
     /// Computes all pixels of inputs that memory has as products take them.
     #[inline(always)]
     fn run_seen<B: Bytes>(mut self, bytes: B) {
-        let mut pixel = self.patches.pixel(self.pixels.start);
-        for first in (0..self.pixels.len()).step_by(PIXELS) {
-            let batch = self.batch(first, self.pixels.len(), &mut pixel);
+        let mut row = 0;
+        while row < self.pixels.len() {
+            let batch = self.batch(row);
             for group in 0..self.packed.order.groups {
-                let mut seen: [&[[B::Input; 4]]; PIXELS] = [&[]; PIXELS];
-                if let Some(pixels) = self.patches.in_line(self.pixels.start + first) {
+                let mut seen: [&[[B::Input; 4]]; MOST] = [&[]; MOST];
+                if let Some(pixels) = self.patches.in_line(self.pixels.start + row) {
                     for (seen, pixel) in seen.iter_mut().zip(pixels).take(batch.count) {
                         *seen = self.patches.of_group::<B>(pixel, group).unwrap_or(&[]);
                     }
                 } else {
-                    for (seen, pixel) in seen.iter_mut().zip(&batch.pixels).take(batch.count) {
-                        *seen = self.patches.seen::<B>(*pixel, group).unwrap_or(&[]);
+                    let mut pixel = batch.first;
+                    for seen in &mut seen[..batch.count] {
+                        *seen = self.patches.seen::<B>(pixel, group).unwrap_or(&[]);
+                        self.patches.advance(&mut pixel);
                     }
                 }
                 // Computed with the others of a block, and written nowhere.
                 let last = seen[batch.count - 1];
                 seen[batch.count..].fill(last);
-                self.group(bytes, group, &batch, &mut Inputs::Seen(&seen));
+                self.group(bytes, group, batch, &mut Inputs::Seen(&seen));
             }
+            row += batch.count;
         }
     }
 
@@ -117,29 +132,34 @@ impl<E: Epilogue> Piece<'_, E> {
     #[inline(always)]
     fn run_bands<B: Bytes>(mut self, bytes: B, shape: band::Shape, room: &mut [B::Input]) {
         let (patches, [oh, ow]) = (self.patches, self.patches.counts);
-        let mut pixel = patches.pixel(self.pixels.start);
-        let mut start = 0;
-        while start < self.pixels.len() {
-            let (first, left) = (pixel, self.pixels.len() - start);
+        let [down, right] = patches.windows.stride;
+        let [line, step] = [shape.place(patches, [down, 0]), shape.place(patches, [0, right])];
+        let mut row = 0;
+        while row < self.pixels.len() {
+            let (first, left) = (patches.pixel(self.pixels.start + row), self.pixels.len() - row);
             // Several lines are whole ones.
             let (lines, columns) = match first.x == 0 && shape.columns == ow {
                 true => (shape.lines.min(oh - first.y).min(left.div_ceil(ow)), ow),
                 false => (1, shape.columns.min(ow - first.x)),
             };
-            let end = start + (lines * columns).min(left);
+            let end = row + (lines * columns).min(left);
             let padding = self.epilogue.zero(first.image);
             bytes.apart(Fill { patches, shape, first, lines, columns, padding, to: &mut *room });
-            while start < end {
-                let batch = self.batch(start, end, &mut pixel);
-                let mut places = [0; PIXELS];
-                for (place, pixel) in places.iter_mut().zip(&batch.pixels[..batch.count]) {
-                    let [down, right] = patches.windows.stride;
-                    *place = shape.place(patches, [(pixel.y - first.y) * down, (pixel.x - first.x) * right]);
+            let (mut x, mut start) = (0, 0);
+            while row < end {
+                let batch = Batch::of(first, row, end - row);
+                let mut places = [0; MOST];
+                for place in &mut places[..batch.count] {
+                    *place = start + x * step;
+                    x += 1;
+                    if x == columns {
+                        (x, start) = (0, start + line);
+                    }
                 }
                 for group in 0..self.packed.order.groups {
-                    self.group(bytes, group, &batch, &mut Inputs::Band(room, shape, &places));
+                    self.group(bytes, group, batch, &mut Inputs::Band(room, shape, &places));
                 }
-                start += batch.count;
+                row += batch.count;
             }
         }
     }
@@ -147,30 +167,27 @@ impl<E: Epilogue> Piece<'_, E> {
     /// Computes all pixels, of whose inputs a part is gathered at a time.
     #[inline(always)]
     fn run_parts<B: Bytes>(mut self, bytes: B, room: &mut [[B::Input; 4]]) {
-        let mut pixel = self.patches.pixel(self.pixels.start);
-        for first in (0..self.pixels.len()).step_by(PIXELS) {
-            let batch = self.batch(first, self.pixels.len(), &mut pixel);
+        let mut row = 0;
+        while row < self.pixels.len() {
+            let batch = self.batch(row);
             for group in 0..self.packed.order.groups {
-                self.group(bytes, group, &batch, &mut Inputs::Parts(&mut *room));
+                self.group(bytes, group, batch, &mut Inputs::Parts(&mut *room));
             }
+            row += batch.count;
         }
     }
 
-    /// Pixels from one on, up to an end.
+    /// Pixels from that of a row of results on, up to the end of its image.
     #[inline(always)]
-    fn batch(&self, first: usize, end: usize, pixel: &mut Pixel) -> Batch {
-        let count = PIXELS.min(end - first);
-        let mut pixels = [*pixel; PIXELS];
-        for pixels in &mut pixels[..count] {
-            *pixels = *pixel;
-            self.patches.advance(pixel);
-        }
-        Batch { pixels, count, first }
+    fn batch(&self, row: usize) -> Batch {
+        let of_image = self.patches.counts[0] * self.patches.counts[1];
+        let left = of_image - (self.pixels.start + row) % of_image;
+        Batch::of(self.patches.pixel(self.pixels.start + row), row, left.min(self.pixels.len() - row))
     }
 
     /// Computes all tiles of a group of channels.
     #[inline(always)]
-    fn group<B: Bytes>(&mut self, bytes: B, group: usize, batch: &Batch, inputs: &mut Inputs<'_, B::Input>) {
+    fn group<B: Bytes>(&mut self, bytes: B, group: usize, batch: Batch, inputs: &mut Inputs<'_, B::Input>) {
         let mut tile = self.tiles.start;
         while tile < self.tiles.end {
             let count = self.packed.block.min(self.tiles.end - tile);
@@ -178,8 +195,8 @@ impl<E: Epilogue> Piece<'_, E> {
             match count {
                 4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, batch, inputs),
                 3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, batch, inputs),
-                2 if B::TILES >= 4 => self.tiles::<B, 2, 12, 4>(bytes, at, batch, inputs),
-                _ if B::ROWS >= 12 => self.tiles::<B, 1, 12, 4>(bytes, at, batch, inputs),
+                2 if B::TILES >= 4 => self.tiles::<B, 2, 8, 4>(bytes, at, batch, inputs),
+                _ if B::ROWS >= 12 => self.tiles::<B, 1, 8, 4>(bytes, at, batch, inputs),
                 _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, batch, inputs),
                 _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, batch, inputs),
                 _ => self.tiles::<B, 1, 1, 1>(bytes, at, batch, inputs),
@@ -194,7 +211,7 @@ impl<E: Epilogue> Piece<'_, E> {
         &mut self,
         bytes: B,
         at: Place,
-        batch: &Batch,
+        batch: Batch,
         inputs: &mut Inputs<'_, B::Input>,
     ) {
         let mut first = 0;
@@ -214,21 +231,21 @@ impl<E: Epilogue> Piece<'_, E> {
         &mut self,
         bytes: B,
         at: Place,
-        batch: &Batch,
+        batch: Batch,
         first: usize,
         inputs: &mut Inputs<'_, B::Input>,
     ) {
         let Piece { packed, patches, epilogue, .. } = *self;
         let order = &packed.order;
-        let pixels = &batch.pixels[first..batch.count.min(first + R)];
+        let count = R.min(batch.count - first);
         let panel = packed.panel(at.group, at.tile, C).as_chunks::<C>().0;
         let column = at.group * order.each + (at.tile - self.tiles.start) * CHANNELS;
         let end = ((at.group + 1) * order.each).min(order.outputs) - self.tiles.start * CHANNELS;
         let results = Results {
             epilogue,
             tiles: epilogue.tiles::<C>(at.group * order.tiles() + at.tile),
-            pixels,
-            row: batch.first + first,
+            image: batch.first.image,
+            rows: batch.row + first..batch.row + first + count,
             columns: column..end.min(column + C * CHANNELS),
             out: &mut self.out,
         };
@@ -245,14 +262,16 @@ impl<E: Epilogue> Piece<'_, E> {
             }
             Inputs::Parts(room) => {
                 let part = room.len() / PIXELS;
+                let pixel = patches.pixel(self.pixels.start + batch.row + first);
+                let padding = epilogue.zero(pixel.image);
                 let mut sums = [E::start(bytes, &results.tiles); R];
                 for (index, panel) in panel.chunks(part).enumerate() {
-                    let (group, start, fours) = (at.group, index * part, panel.len());
-                    let to = &mut room[..pixels.len() * fours];
-                    bytes.apart(Gather::<B, E> { patches, epilogue, pixels, group, start, to });
-                    let mut rows: [&[[B::Input; 4]]; R] = [&room[..fours]; R];
-                    for (index, to) in rows.iter_mut().enumerate().take(pixels.len()) {
-                        *to = &room[index * fours..][..fours];
+                    let (start, row) = (index * part, panel.len());
+                    let to = &mut room[..count * row];
+                    bytes.apart(Gather::<B> { patches, pixel, group: at.group, start, padding, row, to });
+                    let mut rows: [&[[B::Input; 4]]; R] = [&room[..row]; R];
+                    for (index, to) in rows.iter_mut().enumerate().take(count) {
+                        *to = &room[index * row..][..row];
                     }
                     bytes.apart(Products { sums: &mut sums, rows: &rows, panel });
                 }
@@ -266,9 +285,9 @@ impl<E: Epilogue> Piece<'_, E> {
 struct Results<'a, 'o, E: Epilogue, const C: usize> {
     epilogue: &'a E,
     tiles: E::Tiles<'a, C>,
-    pixels: &'a [Pixel],
-    /// Row of the first pixel, and the columns of the tiles.
-    row: usize,
+    image: usize,
+    /// Rows of the pixels, and the columns of the tiles.
+    rows: Range<usize>,
     columns: Range<usize>,
     out: &'a mut Columns<'o, E::Out>,
 }
@@ -277,11 +296,11 @@ impl<E: Epilogue, const C: usize> Results<'_, '_, E, C> {
     /// Writes results of the sums of each pixel.
     #[inline(always)]
     fn write<B: Bytes, const R: usize>(self, bytes: B, sums: &[[B::Sums; C]; R]) {
-        let Results { epilogue, tiles, columns, out, .. } = self;
+        let Results { epilogue, tiles, image, rows, columns, out } = self;
         each_row!(row < R => {
-            if let Some(pixel) = self.pixels.get(row) {
-                let to = &mut out.row(self.row + row)[columns.clone()];
-                epilogue.finish(bytes, &tiles, pixel.image, &sums[row], to);
+            if row < rows.len() {
+                let to = &mut out.row(rows.start + row)[columns.clone()];
+                epilogue.finish(bytes, &tiles, image, &sums[row], to);
             }
         });
     }
@@ -363,23 +382,25 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Finish<
 }
 
 /// Pixels of which a part of the inputs is gathered.
-struct Gather<'a, B: Bytes, E: Epilogue> {
+struct Gather<'a, B: Bytes> {
     patches: &'a Patches<'a>,
-    epilogue: &'a E,
-    pixels: &'a [Pixel],
+    /// The first pixel.
+    pixel: Pixel,
     group: usize,
-    /// Groups of four inputs in front of the part.
+    /// Groups of four inputs in front of the part, and in it.
     start: usize,
+    row: usize,
+    padding: i8,
     to: &'a mut [[B::Input; 4]],
 }
 
-impl<B: Bytes, E: Epilogue> Apart<B> for Gather<'_, B, E> {
+impl<B: Bytes> Apart<B> for Gather<'_, B> {
     #[inline(always)]
     fn run(self, _: B) {
-        let Gather { patches, epilogue, pixels, group, start, to } = self;
-        let row = to.len() / pixels.len().max(1);
-        for (pixel, row) in pixels.iter().zip(to.chunks_exact_mut(row.max(1))) {
-            patches.gather::<B>(*pixel, group, 4 * start, epilogue.zero(pixel.image), row.as_flattened_mut());
+        let Gather { patches, mut pixel, group, start, row, padding, to } = self;
+        for row in to.chunks_exact_mut(row) {
+            patches.gather::<B>(pixel, group, 4 * start, padding, row.as_flattened_mut());
+            patches.advance(&mut pixel);
         }
     }
 }
