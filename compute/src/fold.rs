@@ -52,41 +52,49 @@ pub fn joined<C: Copy>(mut parts: [C; PARTS], f: impl Fn(C, C) -> C) -> C {
     parts[0]
 }
 
-/// The partial results of a row, folded into one with `f`.
+/// The partial results of a row, each folded from `start` on with `step`, as one.
 #[inline(always)]
-fn parts<T: Number>(row: &[T], start: T::Compute, f: impl Fn(T::Compute, T::Compute) -> T::Compute) -> T::Compute {
+fn folded<T: Copy, C: Copy>(row: &[T], start: C, step: impl Fn(C, T) -> C, join: impl Fn(C, C) -> C) -> C {
     let mut parts = [start; PARTS];
     let (chunks, rest) = row.as_chunks::<PARTS>();
     for chunk in chunks {
-        for (part, x) in parts.iter_mut().zip(chunk) {
-            *part = f(*part, x.to_compute());
+        for (part, &x) in parts.iter_mut().zip(chunk) {
+            *part = step(*part, x);
         }
     }
-    for (part, x) in parts.iter_mut().zip(rest) {
-        *part = f(*part, x.to_compute());
+    for (part, &x) in parts.iter_mut().zip(rest) {
+        *part = step(*part, x);
     }
-    joined(parts, f)
+    joined(parts, join)
+}
+
+/// The partial results of a row, folded into one with `f`.
+#[inline(always)]
+fn parts<T: Number>(row: &[T], start: T::Compute, f: impl Fn(T::Compute, T::Compute) -> T::Compute) -> T::Compute {
+    folded(row, start, |part, x| f(part, x.to_compute()), &f)
 }
 
 /// The sum of `f` of every element of a row, as a double.
 #[inline(always)]
 pub fn row_sum<T: Number>(row: &[T], f: impl Fn(T::Compute) -> T::Compute) -> f64 {
-    let add = |sum: T::Compute, x: T::Compute| sum.plus(f(x));
     let mut sum = 0.0;
     for stretch in row.chunks(STRETCH) {
-        let mut parts = [T::Compute::ZERO; PARTS];
-        let (chunks, rest) = stretch.as_chunks::<PARTS>();
-        for chunk in chunks {
-            for (part, x) in parts.iter_mut().zip(chunk) {
-                *part = add(*part, x.to_compute());
-            }
-        }
-        for (part, x) in parts.iter_mut().zip(rest) {
-            *part = add(*part, x.to_compute());
-        }
-        sum += Cast::<f64>::cast(joined(parts, T::Compute::plus));
+        let add = |part: T::Compute, x: T| part.plus(f(x.to_compute()));
+        sum += Cast::<f64>::cast(folded(stretch, T::Compute::ZERO, add, T::Compute::plus));
     }
     sum
+}
+
+/// The sum of `f` of every element of a row, in double precision throughout.
+///
+/// ```
+/// use edgepack_compute::fold::double_sum;
+///
+/// assert_eq!(double_sum(&[1e9f32, 0.5, -1e9], |x| x), 0.5);
+/// ```
+#[inline(always)]
+pub fn double_sum<T: Number>(row: &[T], f: impl Fn(f64) -> f64) -> f64 {
+    folded(row, 0.0, |part, x| part + f(x.cast()), |a, b| a + b)
 }
 
 /// The greatest element of a row, or NaN; the least there is for no elements.

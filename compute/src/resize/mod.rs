@@ -4,6 +4,7 @@
 //! doubles, by the formulas of PyTorch, so that rounding picks the same neighbours.
 
 pub mod antialias;
+mod nearest;
 mod planes;
 
 use edgepack_format::scalar::ScalarType;
@@ -97,6 +98,9 @@ impl Resize {
             && let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
         {
             planes::mix(self, &line(0), data, out, columns);
+            return Ok(());
+        }
+        if self.interpolation == Interpolation::Nearest && nearest::copy(self, &line(0), data, out, columns) {
             return Ok(());
         }
         // Rows of one image whose channels are innermost follow each other.
