@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind};
 use crate::indices::{Indices, place};
 use crate::layout::{Layout, broadcast};
 use crate::number::{Cast, Compute, Number};
+use crate::places::Places;
 use crate::walk::{Axis, Cursor, Walk};
 
 /// Elements written at a time.
@@ -48,6 +49,12 @@ fn full() -> Error {
 
 fn data(message: String) -> Error {
     Error::new(ErrorKind::Data, message)
+}
+
+/// The walk over some dimensions of a tensor.
+fn walk(dims: &[usize], tensor: Layout<'_>) -> Walk {
+    let axis = |&dim: &usize| Axis { size: tensor.sizes[dim], stride: tensor.strides[dim] as isize };
+    Walk::new(dims.iter().map(axis), 0)
 }
 
 impl Selection {
@@ -154,11 +161,16 @@ impl Selection {
     ) -> Result<(), Error> {
         let offsets = self.offsets_into(tensor, selectors, offsets)?;
         let walk = self.rest(tensor);
-        let run = self.suffix.iter().map(|&dim| tensor.sizes[dim]).product::<usize>() * width;
-        if run == 0 {
+        let count = self.suffix.iter().map(|&dim| tensor.sizes[dim]).product::<usize>();
+        if count * width == 0 {
             return Ok(());
         }
-        let mut places = to.chunks_exact_mut(run);
+        if walk.is_linear() {
+            let front = self.front(tensor);
+            Places { offsets, run: count * width, width }.gather(|place| front.at(place), from, to);
+            return Ok(());
+        }
+        let mut places = to.chunks_exact_mut(count * width);
         self.for_each_place(tensor, offsets, |offset| {
             if let Some(to) = places.next() {
                 walk.gather(width, &from[offset * width..], to);
@@ -242,8 +254,7 @@ impl Selection {
 
     /// The walk over the dimensions behind the selected ones.
     fn rest(&self, tensor: Layout<'_>) -> Walk {
-        let axis = |&dim: &usize| Axis { size: tensor.sizes[dim], stride: tensor.strides[dim] as isize };
-        Walk::new(self.suffix.iter().map(axis), 0)
+        walk(&self.suffix, tensor)
     }
 
     /// Calls `visit` with the offset of every place in front of the suffix, in the order of the result.
@@ -253,16 +264,17 @@ impl Selection {
             return;
         }
         let count: usize = self.prefix.iter().map(|&dim| tensor.sizes[dim]).product();
-        for flat in 0..count {
-            let (mut rest, mut base) = (flat, 0);
-            for &dim in self.prefix.iter().rev() {
-                base += rest % tensor.sizes[dim] * tensor.strides[dim];
-                rest /= tensor.sizes[dim];
-            }
+        let front = self.front(tensor);
+        for base in (0..count).map(|place| front.at(place)) {
             for &offset in offsets {
                 visit(base + offset as usize);
             }
         }
+    }
+
+    /// The walk over the dimensions in front of the selected ones.
+    fn front(&self, tensor: Layout<'_>) -> Walk {
+        walk(&self.prefix, tensor)
     }
 
     /// Adds up, for every element of the broadcast, the distance to which the indices lead in a tensor.
@@ -362,6 +374,36 @@ mod tests {
 
     fn line(len: &[usize; 1]) -> Layout<'_> {
         Layout { sizes: len, strides: &[1], dim_order: &[0] }
+    }
+
+    #[test]
+    fn places_along_any_dimension_select_at_every_place_in_front() {
+        let sizes = [3, 5, 40];
+        for (strides, dim_order) in [([200, 40, 1], [0, 1, 2]), ([200, 1, 5], [0, 2, 1]), ([1, 3, 15], [2, 1, 0])] {
+            let tensor = Layout { sizes: &sizes, strides: &strides, dim_order: &dim_order };
+            let from: Vec<u16> = (0..600).collect();
+            for dim in 0..3 {
+                let size = sizes[dim] as i64;
+                // A padding that reflects, whose last places count from the end, then any places.
+                let reflected = (-1..=size).map(|at| if at < size { at.abs() } else { -2 });
+                let all: Vec<i64> = reflected.chain((0..50).map(|at| at * 7 % (2 * size) - size)).collect();
+                let (index, len) = (longs(&all), [all.len()]);
+                let mut selectors = Selectors::filled(None, dim).unwrap();
+                selectors.push(Some(Selector::Places(line(&len), Indices::long(&index)))).unwrap();
+                let selection = Selection::new(&sizes, &selectors).unwrap();
+                let mut to = vec![0u16; selection.sizes().iter().product()];
+                let (bytes, offsets) = (bytemuck::cast_slice(&from), &mut vec![0; all.len()]);
+                let room = bytemuck::cast_slice_mut(&mut to);
+                selection.gather(2, (tensor, bytes), &selectors, offsets, room).unwrap();
+                let (height, width) = (selection.sizes()[1], selection.sizes()[2]);
+                for (at, have) in to.iter().enumerate() {
+                    let mut place = [at / (height * width), at / width % height, at % width];
+                    place[dim] = all[place[dim]].rem_euclid(size) as usize;
+                    let want: usize = place.iter().zip(strides).map(|(place, stride)| place * stride).sum();
+                    assert_eq!(usize::from(*have), want, "{strides:?}, dimension {dim}, {at}");
+                }
+            }
+        }
     }
 
     #[test]

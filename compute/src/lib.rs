@@ -41,6 +41,7 @@ pub mod packed;
 mod padded;
 pub mod panels;
 pub mod peak;
+mod places;
 pub mod pointwise;
 pub mod pool;
 pub mod qconv;

@@ -124,6 +124,17 @@ impl Walk {
         self.start
     }
 
+    /// Returns where an element is that so many are in front of.
+    #[inline]
+    pub(crate) fn at(&self, place: usize) -> usize {
+        let (mut rest, mut at) = (place, self.start as isize);
+        for &Axis { size, stride } in self.axes[1..].iter().rev() {
+            at += (rest % size) as isize * stride;
+            rest /= size;
+        }
+        (at + rest as isize * self.axes[0].stride) as usize
+    }
+
     /// The merged dimensions, outermost first.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
@@ -303,8 +314,11 @@ impl<T: bytemuck::Pod> Loop for Transpose<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Transpose { from, stride, to, rows } = self;
-        if rows == 3 {
-            return interleave(from, stride, to.as_chunks_mut().0);
+        match rows {
+            2 => return interleave::<T, 2>(from, stride, to),
+            3 => return interleave::<T, 3>(from, stride, to),
+            4 => return interleave::<T, 4>(from, stride, to),
+            _ => {}
         }
         for (first, columns) in to.chunks_mut(rows * TILE).enumerate() {
             for top in (0..rows).step_by(TILE) {
@@ -322,12 +336,18 @@ impl<T: bytemuck::Pod> Loop for Transpose<'_, T> {
     }
 }
 
-/// Writes columns of three rows: the channels of an image.
+/// Writes columns of few rows: the channels of an image, or pixels of several planes.
 #[inline(always)]
-fn interleave<T: Copy>(from: &[T], stride: usize, to: &mut [[T; 3]]) {
-    let [a, b, c] = [0, 1, 2].map(|row| &from[row * stride..][..to.len()]);
-    for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
-        *to = [*a, *b, *c];
+fn interleave<T: Copy, const ROWS: usize>(from: &[T], stride: usize, to: &mut [T]) {
+    let to = to.as_chunks_mut::<ROWS>().0;
+    let mut rows = [from; ROWS];
+    for (row, line) in rows.iter_mut().enumerate() {
+        *line = &from[row * stride..][..to.len()];
+    }
+    for (column, to) in to.iter_mut().enumerate() {
+        for row in 0..ROWS {
+            to[row] = rows[row][column];
+        }
     }
 }
 
@@ -412,6 +432,9 @@ mod tests {
             assert_eq!(walked((&[2, 3, 4, 5], &[0, 2, 3, 1]), (&[1, 3, 1, 1], &[0, 1, 2, 3]), block).1, 2);
             assert_eq!(walked((&[5, 1], &[0, 1]), (&[], &[]), block).1, 1);
             assert_eq!(walked((&[3, 37, 21], &[0, 1, 2]), (&[3, 37, 21], &[0, 2, 1]), block).1, 3);
+            for few in 2..6 {
+                assert_eq!(walked((&[3, 21, few], &[0, 1, 2]), (&[3, 21, few], &[0, 2, 1]), block).1, 3);
+            }
             assert_eq!(walked((&[40, 2, 18], &[2, 1, 0]), (&[40, 2, 18], &[0, 1, 2]), block).1, 3);
             walked((&[2, 3, 4, 5], &[3, 1, 0, 2]), (&[3, 4, 1], &[2, 0, 1]), block);
         }
