@@ -37,60 +37,94 @@ pub fn join(all: &[Rows<'_>], out: &mut [u8]) {
         return;
     }
     for_each_piece_at(BYTE, out, row, |start, out| {
-        let each = all.first().map_or(0, |rows| rows.len);
-        if all.iter().all(|rows| rows.len == each) {
-            let short = Short { all, first: start / row, out: &mut *out };
-            match each {
-                1 => return run_wide(Elements::<1>(short)),
-                2 => return run_wide(Elements::<2>(short)),
-                4 => return run_wide(Elements::<4>(short)),
-                8 => return run_wide(Elements::<8>(short)),
-                _ => {}
+        if let [a, b] = all
+            && a.len == b.len
+        {
+            let pairs = Pairs { a, b, first: start / row, out };
+            match a.len {
+                1 => return run_wide(Chunks::<_, 1>(pairs)),
+                2 => return run_wide(Chunks::<_, 2>(pairs)),
+                4 => return run_wide(Chunks::<_, 4>(pairs)),
+                8 => return run_wide(Chunks::<_, 8>(pairs)),
+                16 => return run_wide(Chunks::<_, 16>(pairs)),
+                _ => return each(all, row, start / row, pairs.out),
             }
         }
-        for (index, mut out) in (start / row..).zip(out.chunks_exact_mut(row)) {
-            for Rows { bytes, len } in all {
-                let (place, rest) = out.split_at_mut(*len);
-                place.copy_from_slice(&bytes[index * len..][..*len]);
-                out = rest;
-            }
-        }
+        each(all, row, start / row, out);
     });
 }
 
-/// Rows of one element each, which are written one matrix after the other.
-struct Short<'a> {
-    all: &'a [Rows<'a>],
-    /// The first row to be written.
-    first: usize,
-    out: &'a mut [u8],
+/// Writes rows one matrix after the other, in blocks that stay in the cache until the last matrix is done.
+fn each(all: &[Rows<'_>], row: usize, first: usize, out: &mut [u8]) {
+    /// Bytes of a block.
+    const BLOCK: usize = 1 << 14;
+    let count = (BLOCK / row).max(1);
+    for (block, out) in out.chunks_mut(count * row).enumerate() {
+        let mut place = 0;
+        for &Rows { bytes, len } in all {
+            let from = &bytes[(first + block * count) * len..][..out.len() / row * len];
+            let column = Column { from, out: &mut out[place..], row };
+            match len {
+                0 => {}
+                1 => run_wide(Chunks::<_, 1>(column)),
+                2 => run_wide(Chunks::<_, 2>(column)),
+                4 => run_wide(Chunks::<_, 4>(column)),
+                8 => run_wide(Chunks::<_, 8>(column)),
+                16 => run_wide(Chunks::<_, 16>(column)),
+                32 => run_wide(Chunks::<_, 32>(column)),
+                48 => run_wide(Chunks::<_, 48>(column)),
+                64 => run_wide(Chunks::<_, 64>(column)),
+                128 => run_wide(Chunks::<_, 128>(column)),
+                _ => {
+                    for (to, from) in column.out.chunks_mut(row).zip(from.chunks_exact(len)) {
+                        to[..len].copy_from_slice(from);
+                    }
+                }
+            }
+            place += len;
+        }
+    }
 }
 
-/// Rows of elements of so many bytes.
-struct Elements<'a, const LEN: usize>(Short<'a>);
+/// Rows that are as long as a number known to the compiler.
+struct Chunks<R, const LEN: usize>(R);
 
-impl<const LEN: usize> Loop for Elements<'_, LEN> {
+/// Rows of two matrices by turns.
+struct Pairs<'a, 'o> {
+    a: &'a Rows<'a>,
+    b: &'a Rows<'a>,
+    /// The first row to be written.
+    first: usize,
+    out: &'o mut [u8],
+}
+
+impl<const LEN: usize> Loop for Chunks<Pairs<'_, '_>, LEN> {
     #[inline(always)]
     fn run(self) {
-        /// Rows that stay in the cache until the last matrix is done.
-        const BLOCK: usize = 1024;
-        let Short { all, first, out } = self.0;
-        let out = out.as_chunks_mut::<LEN>().0;
-        if let [a, b] = all {
-            let (a, b) = (a.bytes.as_chunks::<LEN>().0, b.bytes.as_chunks::<LEN>().0);
-            let count = out.len() / 2;
-            let sources = a[first..][..count].iter().zip(&b[first..][..count]);
-            for (to, (a, b)) in out.as_chunks_mut::<2>().0.iter_mut().zip(sources) {
-                *to = [*a, *b];
-            }
-            return;
+        let Pairs { a, b, first, out } = self.0;
+        let (a, b) = (a.bytes.as_chunks::<LEN>().0, b.bytes.as_chunks::<LEN>().0);
+        let out = out.as_chunks_mut::<LEN>().0.as_chunks_mut::<2>().0;
+        let sources = a[first..][..out.len()].iter().zip(&b[first..][..out.len()]);
+        for (to, (a, b)) in out.iter_mut().zip(sources) {
+            *to = [*a, *b];
         }
-        for (block, out) in out.chunks_mut(BLOCK * all.len()).enumerate() {
-            for (place, rows) in all.iter().enumerate() {
-                let from = &rows.bytes.as_chunks::<LEN>().0[first + block * BLOCK..];
-                for (to, from) in out[place..].iter_mut().step_by(all.len()).zip(from) {
-                    *to = *from;
-                }
+    }
+}
+
+/// Rows of one matrix, each to the beginning of a row of the output.
+struct Column<'a, 'o> {
+    from: &'a [u8],
+    out: &'o mut [u8],
+    row: usize,
+}
+
+impl<const LEN: usize> Loop for Chunks<Column<'_, '_>, LEN> {
+    #[inline(always)]
+    fn run(self) {
+        let Column { from, out, row } = self.0;
+        for (to, from) in out.chunks_mut(row).zip(from.as_chunks::<LEN>().0) {
+            if let Some(to) = to.first_chunk_mut() {
+                *to = *from;
             }
         }
     }
@@ -104,7 +138,7 @@ mod tests {
     #[test]
     fn short_rows_are_where_they_belong() {
         let count = 20_011;
-        for len in [1, 2, 3, 4, 8] {
+        for len in [1, 2, 3, 4, 8, 16, 32, 40] {
             for matrices in [1, 2, 3, 7] {
                 let bytes: Vec<Vec<u8>> =
                     (0..matrices).map(|at| (0..count * len).map(|i| (i * 7 + at * 31) as u8).collect()).collect();
@@ -125,7 +159,7 @@ mod tests {
     #[test]
     fn rows_are_where_they_belong_whatever_thread_writes_them() {
         let count = 4000;
-        let matrices: Vec<Vec<u8>> = [64, 3, 0, 130]
+        let matrices: Vec<Vec<u8>> = [64, 3, 0, 130, 16, 48, 1, 128]
             .iter()
             .enumerate()
             .map(|(at, len)| (0..count * len).map(|i| (i * 7 + at * 31) as u8).collect())
