@@ -127,6 +127,7 @@ impl WithFloats for GreatestRow<'_, '_> {
                     (2, 2) => self.near::<F, 2, 2>(floats, left..end, padding),
                     (3, 1) => self.near::<F, 3, 1>(floats, left..end, padding),
                     (3, 2) => self.near::<F, 3, 2>(floats, left..end, padding),
+                    (5, 1) => self.near::<F, 5, 1>(floats, left..end, padding),
                     _ => 0..0,
                 };
             }
@@ -248,7 +249,10 @@ mod tests {
                 Slide { input, kernel, stride, padding: random.below(kernel / 2 + 1), dilation }
             };
             // Some need several bands.
-            let slides = [Slide::POINT, slide(if round % 5 == 0 { 150 } else { 9 }), slide(70)];
+            let mut slides = [Slide::POINT, slide(if round % 5 == 0 { 150 } else { 9 }), slide(70)];
+            if round % 6 == 1 {
+                slides[2] = Slide { input: 23, kernel: 5, stride: 1, padding: 2, dilation: 1 };
+            }
             let places = slides.map(|slide| slide.places(false).unwrap());
             let sizes = slides.map(|slide| slide.input);
             for order in [Images::channels_last, Images::channels_first] {

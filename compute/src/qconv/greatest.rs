@@ -3,6 +3,8 @@
 //! Invariant: neighbouring channels are compared together, and results are those of comparing them one by one. Padding is
 //! less than everything.
 
+use std::ops::Range;
+
 use super::{Error, Windows, expect};
 use crate::simd::{Loop, run_wide};
 use crate::threads::{Cost, for_each_piece_at};
@@ -55,9 +57,11 @@ impl Loop for Line<'_> {
     #[inline(always)]
     fn run(self) {
         match self.sizes[2] {
-            64.. => self.pixels::<64>(),
-            16.. => self.pixels::<16>(),
-            _ => self.pixels::<1>(),
+            64.. => self.channels::<64>(),
+            32.. => self.channels::<32>(),
+            16.. => self.channels::<16>(),
+            8.. => self.channels::<8>(),
+            _ => self.channels::<1>(),
         }
     }
 }
@@ -65,26 +69,73 @@ impl Loop for Line<'_> {
 impl Line<'_> {
     /// Computes `N` channels at a time; the last ones begin early enough to be whole.
     #[inline(always)]
-    fn pixels<const N: usize>(self) {
-        let ([h, w, c], [least, most]) = (self.sizes, self.limits);
+    fn channels<const N: usize>(mut self) {
+        let ([_, w, c], right) = (self.sizes, self.windows.stride[1]);
+        let width = self.out.len() / c;
+        // Places whose windows are inside of the line.
+        let [before, _] = self.windows.padding[1];
+        let reach = self.windows.dilation[1] * (self.windows.kernel[1] - 1) + 1;
+        let end = (w + before).checked_sub(reach).map_or(0, |free| free / right + 1).min(width);
+        let start = before.div_ceil(right).min(end);
+        for first in (0..c).step_by(N).map(|first| first.min(c - N)) {
+            self.places::<N>(0..start, first);
+            match self.windows.kernel[1] {
+                2 => self.inside::<N, 2>(start..end, first),
+                3 => self.inside::<N, 3>(start..end, first),
+                5 => self.inside::<N, 5>(start..end, first),
+                _ => self.places::<N>(start..end, first),
+            }
+            self.places::<N>(end..width, first);
+        }
+    }
+
+    /// Computes channels from `first` on of some places.
+    #[inline(always)]
+    fn places<const N: usize>(&mut self, places: Range<usize>, first: usize) {
+        let [h, w, c] = self.sizes;
         let rows = self.windows.seen(0, self.y, h);
-        for (x, out) in self.out.chunks_exact_mut(c).enumerate() {
-            let columns = self.windows.seen(1, x, w);
-            for first in (0..c).step_by(N).map(|first| first.min(c - N)) {
-                let mut greatest = [least; N];
-                for y in rows.clone() {
-                    for x in columns.clone() {
-                        let Some(seen) = self.image[(y * w + x) * c + first..].first_chunk::<N>() else { continue };
-                        for lane in 0..N {
-                            greatest[lane] = greatest[lane].max(seen[lane]);
-                        }
-                    }
-                }
-                let Some(out) = out[first..].first_chunk_mut::<N>() else { continue };
-                for lane in 0..N {
-                    out[lane] = greatest[lane].min(most);
+        for x in places {
+            let mut greatest = [self.limits[0]; N];
+            for y in rows.clone() {
+                for x in self.windows.seen(1, x, w) {
+                    self.meet(&mut greatest, (y * w + x) * c + first);
                 }
             }
+            self.finish(greatest, x * c + first);
+        }
+    }
+
+    /// Computes channels from `first` on of places whose windows are inside of the line, with so many columns.
+    #[inline(always)]
+    fn inside<const N: usize, const COLUMNS: usize>(&mut self, places: Range<usize>, first: usize) {
+        let ([h, w, c], [_, stride], [_, dilation]) = (self.sizes, self.windows.stride, self.windows.dilation);
+        let [before, _] = self.windows.padding[1];
+        let rows = self.windows.seen(0, self.y, h);
+        for x in places {
+            let mut greatest = [self.limits[0]; N];
+            for y in rows.clone() {
+                let start = (y * w + x * stride - before) * c + first;
+                for column in 0..COLUMNS {
+                    self.meet(&mut greatest, start + column * dilation * c);
+                }
+            }
+            self.finish(greatest, x * c + first);
+        }
+    }
+
+    #[inline(always)]
+    fn meet<const N: usize>(&self, greatest: &mut [i8; N], at: usize) {
+        let Some(seen) = self.image[at..].first_chunk::<N>() else { return };
+        for lane in 0..N {
+            greatest[lane] = greatest[lane].max(seen[lane]);
+        }
+    }
+
+    #[inline(always)]
+    fn finish<const N: usize>(&mut self, greatest: [i8; N], at: usize) {
+        let Some(out) = self.out[at..].first_chunk_mut::<N>() else { return };
+        for lane in 0..N {
+            out[lane] = greatest[lane].min(self.limits[1]);
         }
     }
 }
@@ -103,10 +154,11 @@ mod tests {
             one,
             Windows { padding: [[0, 1], [0, 1]], ..one },
             Windows { kernel: [2, 5], stride: [1, 3], dilation: [2, 1], padding: [[3, 0], [5, 6]], ..one },
+            Windows { kernel: [5, 5], stride: [1, 1], padding: [[2; 2]; 2], ..one },
             Windows::ONE,
         ];
         for windows in kinds {
-            for c in [1, 3, 16, 17, 63, 64, 65, 200] {
+            for c in [1, 3, 8, 13, 16, 17, 33, 63, 64, 65, 200] {
                 for limits in [[-128, 127], [-5, 60]] {
                     let [n, h, w] = [[1, 9, 8], [2, 33, 40], [1, 5, 7]][random.below(3)];
                     let images: Vec<i8> = (0..n * h * w * c).map(|_| random.below(256) as u8 as i8).collect();
