@@ -2,6 +2,7 @@
 
 use super::tiles::{load, store};
 use super::{Bias, Mat, Terms};
+use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, WithFloats};
 use crate::threads::{Cost, for_each_piece_at};
@@ -139,42 +140,60 @@ impl FewRows<'_, '_> {
         }
     }
 
-    /// All columns of `ROWS` rows, so many vectors of them at a time.
+    /// All columns of `ROWS` rows, so many vectors of them at a time, and the last ones a vector at a time.
     #[inline(always)]
     fn rows<F: Floats, const ROWS: usize, const TILES: usize>(&mut self, floats: F) {
-        let FewRows { lhs, rhs, terms: Terms { alpha, beta, bias }, .. } = *self;
+        let columns = self.rhs.cols;
+        let whole = columns - columns % (TILES * LANES);
+        for first in (0..whole).step_by(TILES * LANES) {
+            floats.apart(Sums::<ROWS, TILES> { rows: &mut *self, first });
+        }
+        for first in (whole..columns).step_by(LANES) {
+            floats.apart(Sums::<ROWS, 1> { rows: &mut *self, first });
+        }
+    }
+}
+
+/// Vectors of columns of `ROWS` rows from `first` on: a function of its own, so that sums stay in registers.
+struct Sums<'b, 'a, 'o, const ROWS: usize, const TILES: usize> {
+    rows: &'b mut FewRows<'a, 'o>,
+    first: usize,
+}
+
+impl<F: Floats, const ROWS: usize, const TILES: usize> Apart<F> for Sums<'_, '_, '_, ROWS, TILES> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Sums { rows: FewRows { lhs, rhs, terms: Terms { alpha, beta, bias }, out }, first } = self;
         let columns = rhs.cols;
-        for first in (0..columns).step_by(TILES * LANES) {
-            let width = (TILES * LANES).min(columns - first);
-            let mut sums = [[floats.splat(0.0); TILES]; ROWS];
+        let width = (TILES * LANES).min(columns - first);
+        let mut sums = [[floats.splat(0.0); TILES]; ROWS];
+        for (row, sums) in sums.iter_mut().enumerate() {
+            if *beta != 0.0 {
+                let old = load::<F, TILES>(floats, &out[row * columns + first..][..width]);
+                for (sum, old) in sums.iter_mut().zip(old) {
+                    *sum = floats.fma(floats.splat(*beta), old, *sum);
+                }
+            }
+            let bias = match bias {
+                Bias::None => continue,
+                Bias::Row(bias) => load::<F, TILES>(floats, &bias[first..][..width]),
+                Bias::Column(bias) => [floats.splat(bias[row]); TILES],
+            };
+            for (sum, bias) in sums.iter_mut().zip(bias) {
+                *sum = floats.fma(floats.splat(1.0), bias, *sum);
+            }
+        }
+        for k in 0..rhs.rows {
+            let weights = load::<F, TILES>(floats, &rhs.data[k * rhs.row_stride + first..][..width]);
             for (row, sums) in sums.iter_mut().enumerate() {
-                if beta != 0.0 {
-                    let old = load::<F, TILES>(floats, &self.out[row * columns + first..][..width]);
-                    for (sum, old) in sums.iter_mut().zip(old) {
-                        *sum = floats.fma(floats.splat(beta), old, *sum);
-                    }
-                }
-                let bias = match bias {
-                    Bias::None => continue,
-                    Bias::Row(bias) => load::<F, TILES>(floats, &bias[first..][..width]),
-                    Bias::Column(bias) => [floats.splat(bias[row]); TILES],
-                };
-                for (sum, bias) in sums.iter_mut().zip(bias) {
-                    *sum = floats.fma(floats.splat(1.0), bias, *sum);
+                let factor = floats.splat(*alpha * lhs.data[row * lhs.row_stride + k * lhs.col_stride]);
+                for (sum, weights) in sums.iter_mut().zip(weights) {
+                    *sum = floats.fma(factor, weights, *sum);
                 }
             }
-            for k in 0..rhs.rows {
-                let weights = load::<F, TILES>(floats, &rhs.data[k * rhs.row_stride + first..][..width]);
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let factor = floats.splat(alpha * lhs.data[row * lhs.row_stride + k * lhs.col_stride]);
-                    for (sum, weights) in sums.iter_mut().zip(weights) {
-                        *sum = floats.fma(factor, weights, *sum);
-                    }
-                }
-            }
-            for (row, sums) in sums.iter().enumerate() {
-                store::<F, TILES>(floats, *sums, &mut self.out[row * columns + first..][..width]);
-            }
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            store::<F, TILES>(floats, *sums, &mut out[row * columns + first..][..width]);
         }
     }
 }

@@ -245,6 +245,12 @@ impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_
 pub(crate) fn load<F: Vectors, const TILES: usize>(floats: F, row: &[f32]) -> [F::V; TILES] {
     let (whole, rest) = row.as_chunks::<LANES>();
     let mut vectors = [floats.splat(0.0); TILES];
+    if let Ok(whole) = <&[[f32; LANES]; TILES]>::try_from(whole) {
+        for (vector, numbers) in vectors.iter_mut().zip(whole) {
+            *vector = floats.load(numbers);
+        }
+        return vectors;
+    }
     for (tile, vector) in vectors.iter_mut().enumerate() {
         if let Some(numbers) = whole.get(tile) {
             *vector = floats.load(numbers);
