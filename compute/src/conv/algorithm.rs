@@ -1,5 +1,6 @@
 //! Choice of the loops that compute a convolution of `f32`, by its layouts and sizes.
 
+use super::depthwise;
 use super::geometry::Geometry;
 use crate::spatial::Images;
 
@@ -15,6 +16,8 @@ pub(super) enum Algorithm {
     DepthwiseNchw,
     /// Every channel by itself, the channels of a pixel next to each other.
     DepthwiseNhwc,
+    /// Groups of a few channels, the channels of a pixel next to each other.
+    GroupedNhwc,
     /// `weight * patches`, the patches gathered while they are packed.
     Im2colNchw,
     /// Pixels that taps meet, read where they are stored, times blocks of the weight.
@@ -24,6 +27,11 @@ pub(super) enum Algorithm {
 }
 
 impl Algorithm {
+    /// Returns whether it reads a weight in an order of its own.
+    pub(super) fn packs(self) -> bool {
+        matches!(self, Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc | Algorithm::Pixels)
+    }
+
     pub(super) fn of(geometry: &Geometry) -> Algorithm {
         let Geometry { input, out, weight, groups, transposed, .. } = *geometry;
         let too_long = input.channels.0 * input.area() >= i32::MAX as usize / 4;
@@ -50,6 +58,7 @@ impl Algorithm {
         if by_pixel && (pixels || out.area() > 1) {
             return match depthwise && !transposed {
                 true if input.channels.1 == 1 && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
+                false if input.channels.1 == 1 && depthwise::fits_groups(geometry) => Algorithm::GroupedNhwc,
                 _ if pixels => Algorithm::Pixels,
                 _ => Algorithm::Direct,
             };

@@ -91,7 +91,7 @@ impl Convolution {
     ) -> Result<(), Error> {
         let algorithm = Algorithm::of(geometry);
         let mut packed = packed.filter(|packed| packed.fits(algorithm, geometry));
-        if packed.is_none() && matches!(algorithm, Algorithm::DepthwiseNhwc | Algorithm::Pixels) {
+        if packed.is_none() && algorithm.packs() {
             let known = self.packed.take().filter(|packed| packed.fits(algorithm, geometry));
             self.packed = match known {
                 Some(known) if self.weight_is_constant => Some(known),
@@ -112,23 +112,25 @@ impl Convolution {
                 finish(out);
             }
             Algorithm::Im2colNchw => im2col_nchw(geometry, operands, out, finish)?,
-            Algorithm::DepthwiseNhwc | Algorithm::Pixels => match packed.map(|packed| &packed.0) {
-                Some(Order::Taps(taps)) => {
-                    let operands = Operands { weight: taps.all(), ..*operands };
-                    depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
+            Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc | Algorithm::Pixels => {
+                match packed.map(|packed| &packed.0) {
+                    Some(Order::Taps(taps)) => {
+                        let operands = Operands { weight: taps.all(), ..*operands };
+                        depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
+                    }
+                    Some(Order::Blocks(blocks)) => {
+                        let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
+                        let input = [input, operands.bias.unwrap_or(&[])];
+                        pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
+                    }
+                    Some(Order::Transformed(taps)) => {
+                        let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
+                        let operands = Operands { input, ..*operands };
+                        winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
+                    }
+                    None => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
                 }
-                Some(Order::Blocks(blocks)) => {
-                    let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
-                    let input = [input, operands.bias.unwrap_or(&[])];
-                    pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
-                }
-                Some(Order::Transformed(taps)) => {
-                    let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
-                    let operands = Operands { input, ..*operands };
-                    winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
-                }
-                None => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
-            },
+            }
         }
         Ok(())
     }

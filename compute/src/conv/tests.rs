@@ -179,16 +179,62 @@ fn long_lines_agree_with_the_definition() {
     }
 }
 
+/// Groups of a few channels, in whole vectors of channels and not, with windows in the padding.
+#[test]
+fn groups_of_a_few_channels_agree_with_the_definition() {
+    let mut random = Random::new(67);
+    for (round, group) in [2, 4, 8].into_iter().cycle().take(36).enumerate() {
+        let groups = 16 / group + random.below(12);
+        let slide = |input, kernel, padding| Slide { input, kernel, stride: 1 + round / 3 % 2, padding, dilation: 1 };
+        let height = 1 + round / 6 % 3;
+        let down = Slide { dilation: 1 + round % 2, ..slide(8 + random.below(9), height, round % height) };
+        let slides = [Slide::POINT, down, slide(4 + random.below(90), 3, round % 4)];
+        let channels = groups * group;
+        let geometry = Geometry {
+            input: Images::channels_last(2, channels, [1, slides[1].input, slides[2].input]),
+            weight: Images::channels_first(channels, group, [1, height, 3]),
+            out: Images::channels_last(2, channels, slides.map(|slide| slide.places(false).unwrap())),
+            slides,
+            groups,
+            transposed: false,
+        };
+        assert_eq!(Algorithm::of(&geometry), Algorithm::GroupedNhwc);
+        agrees(&mut random, geometry);
+    }
+}
+
+/// An infinity stays in its group.
+#[test]
+fn groups_do_not_meet() {
+    let slide = Slide { input: 6, kernel: 3, stride: 1, padding: 1, dilation: 1 };
+    let images = Images::channels_last(1, 40, [1, 6, 6]);
+    let weight = Images::channels_first(40, 4, [1, 3, 3]);
+    let slides = [Slide::POINT, slide, slide];
+    let geometry = Geometry { input: images, weight, out: images, slides, groups: 10, transposed: false };
+    let mut input = vec![1.0; elements(&images)];
+    input.iter_mut().skip(17).step_by(40).for_each(|x| *x = f32::INFINITY);
+    let (weight, mut out) = (vec![1.0; elements(&weight)], vec![f32::NAN; elements(&images)]);
+    let operands = Operands { input: &input, weight: &weight, bias: None };
+    Convolution::new(true, None).run(&geometry, &operands, None, &mut [], &mut out).unwrap();
+    let infinite = |(at, x): (usize, &f32)| x.is_finite() != (16..20).contains(&(at % 40)) && !x.is_nan();
+    assert!(out.iter().enumerate().all(infinite), "{out:?}");
+}
+
 /// Compares a depthwise convolution of channels-last images with its definition.
 fn depthwise_agrees(random: &mut Random, geometry: Geometry) {
     assert_eq!(Algorithm::of(&geometry), Algorithm::DepthwiseNhwc);
+    agrees(random, geometry);
+}
+
+/// Compares a convolution with its definition.
+fn agrees(random: &mut Random, geometry: Geometry) {
     let (input, weight) = (random.floats(elements(&geometry.input)), random.floats(elements(&geometry.weight)));
     let bias = random.floats(geometry.out.channels.0);
     let operands = Operands { input: &input, weight: &weight, bias: Some(&bias) };
     let mut want = vec![0f32; elements(&geometry.out)];
     direct::convolve(&geometry, &operands, &mut want);
     let mut scratch = vec![f32::NAN; scratch_for(&geometry)];
-    for threads in [1, 3] {
+    for threads in [1, 2, 3] {
         let mut have = vec![f32::NAN; want.len()];
         let mut convolution = Convolution::new(true, None);
         let run = || convolution.run(&geometry, &operands, None, &mut scratch, &mut have);

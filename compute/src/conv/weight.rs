@@ -2,6 +2,7 @@
 
 use super::algorithm::Algorithm;
 use super::blocked::{BlockedWeight, scaled};
+use super::depthwise;
 use super::geometry::Geometry;
 use super::winograd::{self, TransformedWeight};
 use crate::error::Error;
@@ -16,7 +17,7 @@ pub struct PackedWeight(pub(super) Order);
 pub(super) enum Order {
     /// Blocks of output channels.
     Blocks(BlockedWeight),
-    /// Of a depthwise convolution.
+    /// Of a depthwise convolution, or one of groups of a few channels.
     Taps(Taps),
     /// Blocks of output channels of transformed taps.
     Transformed(TransformedWeight),
@@ -36,7 +37,9 @@ impl PackedWeight {
     pub(super) fn retained_len(geometry: &Geometry) -> Option<usize> {
         match Algorithm::of(geometry) {
             Algorithm::Pixels => Some(BlockedWeight::bytes_of(geometry)),
-            Algorithm::DepthwiseNhwc => Some(Taps::lines(geometry).saturating_mul(size_of::<Line>())),
+            Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc => {
+                Some(Taps::lines(geometry).saturating_mul(size_of::<Line>()))
+            }
             _ => None,
         }
     }
@@ -92,10 +95,9 @@ impl PackedWeight {
                 blocks.pack(geometry, weight, factors)?;
                 Order::Blocks(blocks)
             }
-            (Algorithm::DepthwiseNhwc, old) => {
-                let mut taps = if let Some(Order::Taps(old)) = old { old } else { Taps::default() };
-                taps.pack(geometry, weight, factors)?;
-                Order::Taps(taps)
+            (algorithm @ (Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc), old) => {
+                let old = if let Some(Order::Taps(old)) = old { Some(old) } else { None };
+                Order::Taps(Taps::pack(old, algorithm, geometry, weight, factors)?)
             }
             _ => return Ok(None),
         })))
@@ -103,9 +105,9 @@ impl PackedWeight {
 
     /// Returns whether a convolution of this geometry, which is computed by this algorithm, reads weights in this order.
     pub(super) fn fits(&self, algorithm: Algorithm, geometry: &Geometry) -> bool {
-        match self.0 {
+        match &self.0 {
             Order::Blocks(_) => algorithm == Algorithm::Pixels,
-            Order::Taps(_) => algorithm == Algorithm::DepthwiseNhwc,
+            Order::Taps(taps) => algorithm == taps.algorithm,
             Order::Transformed(_) => is_transformed(algorithm, geometry),
         }
     }
@@ -114,7 +116,7 @@ impl PackedWeight {
     pub fn byte_len(&self) -> usize {
         match &self.0 {
             Order::Blocks(blocks) => blocks.bytes(),
-            Order::Taps(taps) => taps.0.byte_len(),
+            Order::Taps(taps) => taps.numbers.byte_len(),
             Order::Transformed(taps) => taps.bytes(),
         }
     }
@@ -125,29 +127,51 @@ fn is_transformed(algorithm: Algorithm, geometry: &Geometry) -> bool {
     algorithm == Algorithm::Pixels && winograd::pays(geometry)
 }
 
-/// A depthwise weight: the channels of each tap, and a zero per channel.
-#[derive(Default)]
-pub(super) struct Taps(Zeroed<Line>);
+/// A depthwise weight: the channels of each tap, and a zero per channel; or that of groups of a few channels, in their order.
+pub(super) struct Taps {
+    numbers: Zeroed<Line>,
+    /// The algorithm that reads them.
+    algorithm: Algorithm,
+}
 
 impl Taps {
+    /// Numbers of the weight of a geometry, without zeros.
+    fn len(geometry: &Geometry) -> usize {
+        match geometry.weight.channels.0 {
+            1 => geometry.weight.area().saturating_mul(geometry.weight.batch.0),
+            _ => depthwise::group_vectors(geometry).saturating_mul(LANES),
+        }
+    }
+
     /// Lines that hold the weight of a geometry.
     fn lines(geometry: &Geometry) -> usize {
-        let numbers = (geometry.weight.area() + 1).saturating_mul(geometry.weight.batch.0);
-        numbers.div_ceil(LANES)
+        Taps::len(geometry).saturating_add(geometry.weight.batch.0).div_ceil(LANES)
     }
 
     /// The numbers, and some more.
     pub(super) fn all(&self) -> &[f32] {
-        bytemuck::cast_slice(self.0.all())
+        bytemuck::cast_slice(self.numbers.all())
     }
 
-    /// Brings a weight into this order, in the memory of the old one if that is as much.
-    fn pack(&mut self, geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>) -> Result<(), Error> {
+    /// Brings a weight into this order, in the memory of an old one if that is as much.
+    fn pack(
+        old: Option<Taps>,
+        algorithm: Algorithm,
+        geometry: &Geometry,
+        weight: &[f32],
+        factors: Option<&[f64]>,
+    ) -> Result<Taps, Error> {
         let (kernel, count) = (&geometry.weight, Taps::lines(geometry));
-        if self.0.all().len() != count {
-            self.0 = Zeroed::new(count)?;
+        let mut numbers = match old {
+            Some(old) if old.numbers.all().len() == count => old.numbers,
+            _ => Zeroed::new(count)?,
+        };
+        let (taps, zeros) = bytemuck::cast_slice_mut::<_, f32>(numbers.all_mut()).split_at_mut(Taps::len(geometry));
+        zeros.fill(0.0);
+        if algorithm == Algorithm::GroupedNhwc {
+            depthwise::pack_groups(geometry, weight, factors, taps);
+            return Ok(Taps { numbers, algorithm });
         }
-        let taps: &mut [f32] = bytemuck::cast_slice_mut(self.0.all_mut());
         let places = (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x)));
         let channels = kernel.batch.0.max(1);
         for ((y, x), taps) in places.zip(taps.chunks_exact_mut(channels)) {
@@ -159,7 +183,6 @@ impl Taps {
                 taps.iter_mut().zip(factors).for_each(|(x, factor)| *x = scaled(*x, *factor));
             }
         }
-        taps[kernel.area() * kernel.batch.0..].fill(0.0);
-        Ok(())
+        Ok(Taps { numbers, algorithm })
     }
 }

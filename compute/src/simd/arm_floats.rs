@@ -6,7 +6,7 @@
 use std::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected;
 
-use super::floats::{Floats, LANES, Vectors, WithFloats};
+use super::floats::{Floats, LANES, MANTISSA, Vectors, WithFloats};
 use super::token::token;
 
 token!(
@@ -60,6 +60,16 @@ impl Vectors for NeonFloats {
         // SAFETY: the token exists.
         std::array::from_fn(|part| unsafe { vbslq_f32(vcltq_f32(greatest[part], x[part]), greatest[part], x[part]) })
     }
+
+    #[inline(always)]
+    fn power(self, bits: Self::V) -> Self::V {
+        let mut powers = bits;
+        for (power, bits) in powers.iter_mut().zip(bits) {
+            // SAFETY: the token exists.
+            *power = unsafe { vreinterpretq_f32_u32(vshlq_n_u32::<{ MANTISSA as i32 }>(vreinterpretq_u32_f32(bits))) };
+        }
+        powers
+    }
 }
 
 impl Floats for NeonFloats {
@@ -103,5 +113,27 @@ impl Floats for NeonFloats {
             let twos = vadd_f32(vget_low_f32(fours), vget_high_f32(fours));
             vget_lane_f32::<0>(twos) + vget_lane_f32::<1>(twos)
         }
+    }
+
+    #[inline(always)]
+    fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
+        const BYTES: usize = size_of::<f32>();
+        let of_place = ((place % GROUP) * BYTES) as u8;
+        let mut spread = v;
+        for (part, spread) in spread.iter_mut().enumerate() {
+            let mut bytes = [0; 4 * BYTES];
+            for (byte, from) in bytes.iter_mut().enumerate() {
+                let lane = (part % 2 * 4 + byte / BYTES) / GROUP * GROUP;
+                *from = (lane * BYTES + byte % BYTES) as u8;
+            }
+            // SAFETY: there are 16 numbers of bytes, and the token exists.
+            unsafe {
+                let bytes = vaddq_u8(vld1q_u8(bytes.as_ptr()), vdupq_n_u8(of_place));
+                let half = [v[part / 2 * 2], v[part / 2 * 2 + 1]];
+                let half = uint8x16x2_t(vreinterpretq_u8_f32(half[0]), vreinterpretq_u8_f32(half[1]));
+                *spread = vreinterpretq_f32_u8(vqtbl2q_u8(half, bytes));
+            }
+        }
+        spread
     }
 }

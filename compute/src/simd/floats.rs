@@ -12,6 +12,9 @@ pub(crate) const LANES: usize = 16;
 /// Floats of half a vector.
 pub(crate) const HALF: usize = LANES / 2;
 
+/// Bits of a float below its exponent.
+pub(crate) const MANTISSA: u32 = f32::MANTISSA_DIGITS - 1;
+
 /// Floats of one line of the cache.
 #[derive(Clone, Copy, PartialEq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
@@ -41,6 +44,8 @@ pub(crate) trait Vectors: Copy {
     fn at_least(self, least: Self::V, x: Self::V) -> Self::V;
     /// The smaller of each pair, and `x` where one is NaN.
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
+    /// Two to the power of whole numbers, 127 more of which are the lowest nine bits: the bits moved into the exponent.
+    fn power(self, bits: Self::V) -> Self::V;
     /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
@@ -68,6 +73,16 @@ pub(crate) trait Floats: Vectors {
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// The sum of the lanes: of those eight apart, then four, two and one.
     fn total(self, v: Self::V) -> f32;
+    /// Of each group of `GROUP` lanes, a power of two up to [`HALF`], the number at one place of the group in all its lanes.
+    #[inline(always)]
+    fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
+        let (mut numbers, mut spread) = ([0.0; LANES], [0.0; LANES]);
+        self.store(v, &mut numbers);
+        for (lane, number) in spread.iter_mut().enumerate() {
+            *number = numbers[lane / GROUP * GROUP + place % GROUP];
+        }
+        self.load(&spread)
+    }
     /// Rows of a square as its columns.
     #[inline(always)]
     fn transposed(self, rows: [Self::V; LANES]) -> [Self::V; LANES] {
@@ -150,6 +165,12 @@ impl Vectors for Plain {
     fn at_most(self, greatest: Self::V, mut x: Self::V) -> Self::V {
         x.iter_mut().zip(greatest).for_each(|(x, greatest)| *x = if greatest < *x { greatest } else { *x });
         x
+    }
+
+    #[inline(always)]
+    fn power(self, mut bits: Self::V) -> Self::V {
+        bits.iter_mut().for_each(|x| *x = f32::from_bits(x.to_bits() << MANTISSA));
+        bits
     }
 }
 
@@ -326,6 +347,40 @@ mod tests {
             let expected: [[f32; LANES]; LANES] =
                 std::array::from_fn(|column| std::array::from_fn(|row| square[row][column]));
             assert_eq!(columns, expected, "{path:?}");
+        }
+    }
+
+    /// Numbers of groups of 2, 4 and 8 lanes, at each place of a group of 8.
+    struct Spread([f32; LANES]);
+
+    impl WithFloats for Spread {
+        type Output = Vec<[f32; LANES]>;
+
+        #[inline(always)]
+        fn run<F: Floats>(self, floats: F) -> Self::Output {
+            let (v, mut all) = (floats.load(&self.0), Vec::new());
+            for place in 0..HALF {
+                let spread =
+                    [floats.spread::<2>(v, place % 2), floats.spread::<4>(v, place % 4), floats.spread::<8>(v, place)];
+                for v in spread {
+                    let mut numbers = [0.0; LANES];
+                    floats.store(v, &mut numbers);
+                    all.push(numbers);
+                }
+            }
+            all
+        }
+    }
+
+    #[test]
+    fn numbers_are_spread_over_their_groups() {
+        let numbers = std::array::from_fn(|lane| lane as f32);
+        for path in FloatPath::all().into_iter().flatten() {
+            for (at, spread) in path.run(Spread(numbers)).into_iter().enumerate() {
+                let (group, place) = (2 << (at % 3), at / 3);
+                let expected = std::array::from_fn(|lane| (lane / group * group + place % group) as f32);
+                assert_eq!(spread, expected, "{path:?}");
+            }
         }
     }
 

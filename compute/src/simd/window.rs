@@ -102,23 +102,56 @@ impl<'a> Window<'a> {
                 }
                 weight = weight.wrapping_add(self.channels);
             }
-            each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
-                // SAFETY: the last place that the last pixel meets on the last line is one of those that there are.
-                let place = unsafe { *places.add(column) };
-                let mut values = [floats.splat(0.0); TILES];
-                for (tile, value) in values.iter_mut().enumerate() {
-                    // SAFETY: each place has `channels` floats, and `first` with the vectors behind it is within them.
-                    *value = floats.load(unsafe { &*place.add(first + tile * LANES).cast::<[f32; LANES]>() });
-                }
-                each_row!(pixel < PIXELS => {
-                    if column >= pixel * STRIDE && column - pixel * STRIDE < WIDTH {
-                        for tile in 0..TILES {
-                            let factor = factors[column - pixel * STRIDE][tile];
-                            all[pixel][tile] = floats.fma(values[tile], factor, all[pixel][tile]);
-                        }
+            // SAFETY: the last place that the last pixel meets on the last line is one of those that there are, each place has as
+            // many floats as there are channels, and `first` with the vectors behind it is within them.
+            unsafe { add_line::<F, TILES, PIXELS, WIDTH, STRIDE, 1>(floats, places, [first, 0], &factors, &mut all) };
+        }
+        *sums = all;
+    }
+
+    /// Adds to the sums of neighbouring pixels as [`Window::add_lines`] does, where channels are in groups of `GROUP`, from an
+    /// output channel each: the sums over the input channels of its group. Each vector of output channels has weights by line,
+    /// input channel of the group and tap of the line.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer channels, weights or places.
+    #[inline(always)]
+    pub(crate) fn add_groups<
+        F: Floats,
+        const TILES: usize,
+        const PIXELS: usize,
+        const WIDTH: usize,
+        const STRIDE: usize,
+        const GROUP: usize,
+    >(
+        &self,
+        floats: F,
+        weights: [&[[f32; LANES]]; TILES],
+        [lines, columns, from]: [usize; 3],
+        first: usize,
+        sums: &mut [[F::V; TILES]; PIXELS],
+    ) {
+        let end = first.saturating_add(TILES * LANES);
+        assert!(end <= self.channels, "channels beyond the last");
+        let last = lines.saturating_sub(1).saturating_mul(columns).saturating_add(from);
+        assert!(last.saturating_add(WIDTH + (PIXELS - 1) * STRIDE) <= self.places.len(), "places beyond the last");
+        let mut all = *sums;
+        for line in 0..lines {
+            let places = self.places.as_ptr().wrapping_add(from + line * columns);
+            for number in 0..GROUP {
+                let mut factors = [[floats.splat(0.0); TILES]; WIDTH];
+                for tile in 0..TILES {
+                    let taps = &weights[tile][(line * GROUP + number) * WIDTH..][..WIDTH];
+                    for (factors, tap) in factors.iter_mut().zip(taps) {
+                        factors[tile] = floats.load(tap);
                     }
-                });
-            });
+                }
+                let at = [first, number];
+                // SAFETY: the last place that the last pixel meets on the last line is one of those that there are, each place
+                // has as many floats as there are channels, and `first` with the vectors behind it is within them.
+                unsafe { add_line::<F, TILES, PIXELS, WIDTH, STRIDE, GROUP>(floats, places, at, &factors, &mut all) };
+            }
         }
         *sums = all;
     }
@@ -170,4 +203,47 @@ impl<'a> Window<'a> {
         }
         *sums = all;
     }
+}
+
+/// Adds products of one line to the sums of neighbouring pixels: what each column has in the lanes from `first` on, or, of
+/// each group of lanes, the number at a place of it, times the factors of the taps that meet the column.
+///
+/// # Safety
+///
+/// There are `WIDTH + (PIXELS - 1) * STRIDE` places, each of which has `first` floats and `TILES` vectors behind them.
+#[inline(always)]
+unsafe fn add_line<
+    F: Floats,
+    const TILES: usize,
+    const PIXELS: usize,
+    const WIDTH: usize,
+    const STRIDE: usize,
+    const GROUP: usize,
+>(
+    floats: F,
+    places: *const *const f32,
+    [first, number]: [usize; 2],
+    factors: &[[F::V; TILES]; WIDTH],
+    all: &mut [[F::V; TILES]; PIXELS],
+) {
+    each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
+        // SAFETY: by the caller.
+        let place = unsafe { *places.add(column) };
+        let mut values = [floats.splat(0.0); TILES];
+        for (tile, value) in values.iter_mut().enumerate() {
+            // SAFETY: by the caller; an array is aligned as its elements.
+            *value = floats.load(unsafe { &*place.add(first + tile * LANES).cast::<[f32; LANES]>() });
+            if GROUP > 1 {
+                *value = floats.spread::<GROUP>(*value, number);
+            }
+        }
+        each_row!(pixel < PIXELS => {
+            if column >= pixel * STRIDE && column - pixel * STRIDE < WIDTH {
+                for tile in 0..TILES {
+                    let factor = factors[column - pixel * STRIDE][tile];
+                    all[pixel][tile] = floats.fma(values[tile], factor, all[pixel][tile]);
+                }
+            }
+        });
+    });
 }

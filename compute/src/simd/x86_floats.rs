@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 
 use super::apart::Apart;
-use super::floats::{Floats, LANES, Line, Vectors, WithFloats};
+use super::floats::{Floats, HALF, LANES, Line, MANTISSA, Vectors, WithFloats};
 use super::token::token;
 
 token!(
@@ -80,6 +80,15 @@ impl Vectors for Avx2Floats {
     }
 
     #[inline(always)]
+    fn power(self, bits: Self::V) -> Self::V {
+        let mut powers = bits;
+        for (power, bits) in powers.iter_mut().zip(bits) {
+            *power = HalfAvx2(self).power(bits);
+        }
+        powers
+    }
+
+    #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
         let run: unsafe fn(Self, W) = apart_avx2;
         // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through a
@@ -129,6 +138,16 @@ impl Floats for Avx2Floats {
     fn total(self, v: Self::V) -> f32 {
         // SAFETY: the token exists.
         unsafe { total(_mm256_add_ps(v[0], v[1])) }
+    }
+
+    #[inline(always)]
+    fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
+        let lanes = const { first_of_groups::<GROUP>() };
+        // SAFETY: there are more than eight numbers, and the token exists. The instruction takes numbers of lanes modulo 8.
+        unsafe {
+            let lanes = _mm256_add_epi32(_mm256_loadu_si256(lanes.as_ptr().cast()), _mm256_set1_epi32(place as i32));
+            [_mm256_permutevar8x32_ps(v[0], lanes), _mm256_permutevar8x32_ps(v[1], lanes)]
+        }
     }
 
     #[inline(always)]
@@ -199,6 +218,12 @@ impl Vectors for HalfAvx2 {
     }
 
     #[inline(always)]
+    fn power(self, bits: __m256) -> __m256 {
+        // SAFETY: the token exists.
+        unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<{ MANTISSA as i32 }>(_mm256_castps_si256(bits))) }
+    }
+
+    #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
         let run: unsafe fn(Self, W) = apart_avx2;
         // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through a
@@ -241,6 +266,17 @@ unsafe fn transposed(rows: [__m256; 8]) -> [__m256; 8] {
         }
     }
     columns
+}
+
+/// The first lane of the group of each lane.
+const fn first_of_groups<const GROUP: usize>() -> [i32; LANES] {
+    assert!(GROUP.is_power_of_two() && GROUP <= HALF, "a group that crosses the halves of a vector");
+    let (mut lanes, mut lane) = ([0; LANES], 0);
+    while lane < LANES {
+        lanes[lane] = (lane / GROUP * GROUP) as i32;
+        lane += 1;
+    }
+    lanes
 }
 
 /// The sum of eight lanes: of those four apart, then two and one.
@@ -304,6 +340,12 @@ impl Vectors for Avx512Floats {
     }
 
     #[inline(always)]
+    fn power(self, bits: Self::V) -> Self::V {
+        // SAFETY: the token exists.
+        unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<MANTISSA>(_mm512_castps_si512(bits))) }
+    }
+
+    #[inline(always)]
     fn prefetch(self, line: *const Line) {
         // SAFETY: the token exists. Fetching is a hint: no address faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
@@ -356,6 +398,16 @@ impl Floats for Avx512Floats {
         unsafe {
             let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
             total(_mm256_add_ps(_mm512_castps512_ps256(v), upper))
+        }
+    }
+
+    #[inline(always)]
+    fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
+        let lanes = const { first_of_groups::<GROUP>() };
+        // SAFETY: there are 16 numbers, and the token exists. The instruction takes numbers of lanes modulo 16.
+        unsafe {
+            let lanes = _mm512_add_epi32(_mm512_loadu_epi32(lanes.as_ptr()), _mm512_set1_epi32(place as i32));
+            _mm512_permutexvar_ps(lanes, v)
         }
     }
 

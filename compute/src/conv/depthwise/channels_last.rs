@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::TAP;
+use super::{TAP, groups};
 use crate::conv::geometry::{Geometry, Operands};
 use crate::epilogue::{Activate, Activation, Epilogue, WithActivation};
 use crate::simd::apart::{Apart, each_row};
@@ -16,8 +16,9 @@ use crate::threads::{self, Cost, WriteAll, for_each_at};
 /// Channels summed at once; they fit the vector registers.
 const LANES: usize = 32;
 
-/// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel, and after the
-/// last tap there is a zero per channel; a channel has one output.
+/// Channels-last: every output pixel is a sum of scaled input pixels. The weight is by tap and then channel, or of
+/// [groups](super::groups) of a few channels in their order, and after the last tap there is a zero per channel; a channel has
+/// one output.
 pub(in crate::conv) fn nhwc(
     geometry: &Geometry,
     operands: &Operands<'_, f32>,
@@ -55,7 +56,7 @@ pub(in crate::conv) fn nhwc(
     let even = if threads > 1 { height / (threads * PARTS) } else { height };
     let lines = even.clamp(1, lines_at_once(down));
     let each = if height == 1 { width.min(PIECE) } else { width * lines };
-    let cost = Cost::nanoseconds(TAP * (geometry.weight.area() * each * to.channels.0) as f64);
+    let cost = Cost::nanoseconds(TAP * (groups::block_len(geometry) * each * to.channels.0) as f64);
     for n in 0..to.batch.0 {
         let out = &mut out[n * to.batch.1..][..height * width * to.channels.0];
         for_each_at(cost, WriteAll(out, each * to.channels.0), |part, out| some(n, part * each, out));
@@ -120,7 +121,9 @@ impl WithFloats for Tiles<'_, '_> {
     fn run<F: Floats>(mut self, floats: F) {
         let Geometry { slides: [_, down, right], out: to, weight: kernel, .. } = *self.geometry;
         let (channels, out) = (to.channels.0, std::mem::take(&mut self.out));
-        let (weights, zeros) = self.weight.split_at(kernel.area() * channels);
+        let grouped = kernel.channels.0 > 1;
+        let len = if grouped { groups::vectors(self.geometry) * VECTOR } else { kernel.area() * channels };
+        let (weights, zeros) = self.weight.split_at(len);
         let [line, start] = self.first;
         let pixels = out.len() / channels;
         let width = pixels.min(to.sizes[2]);
@@ -203,29 +206,36 @@ impl Stretch<'_, '_, '_> {
     /// All pixels and channels.
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
-        let right = self.tiles.geometry.slides[2];
-        match (right.dilation, right.kernel, right.stride) {
-            (1, 3, 1) => self.pairs::<F, 3, 1>(floats),
-            (1, 3, 2) => self.pairs::<F, 3, 2>(floats),
-            (1, 5, 1) => self.pairs::<F, 5, 1>(floats),
-            (1, 5, 2) => self.pairs::<F, 5, 2>(floats),
+        let Geometry { slides: [_, _, right], weight, .. } = self.tiles.geometry;
+        match (weight.channels.0, right.dilation, right.kernel, right.stride) {
+            (2, _, _, 1) => self.pairs::<F, 3, 1, 2>(floats),
+            (2, ..) => self.pairs::<F, 3, 2, 2>(floats),
+            (4, _, _, 1) => self.pairs::<F, 3, 1, 4>(floats),
+            (4, ..) => self.pairs::<F, 3, 2, 4>(floats),
+            (8, _, _, 1) => self.pairs::<F, 3, 1, 8>(floats),
+            (8, ..) => self.pairs::<F, 3, 2, 8>(floats),
+            (_, 1, 3, 1) => self.pairs::<F, 3, 1, 1>(floats),
+            (_, 1, 3, 2) => self.pairs::<F, 3, 2, 1>(floats),
+            (_, 1, 5, 1) => self.pairs::<F, 5, 1, 1>(floats),
+            (_, 1, 5, 2) => self.pairs::<F, 5, 2, 1>(floats),
             _ => self.blocks(floats),
         }
     }
 
-    /// Two vectors of channels at a time where windows have so many taps a line, next to each other.
+    /// Two vectors of channels at a time where windows have so many taps a line, next to each other, and groups so many
+    /// channels.
     #[inline(always)]
-    fn pairs<F: Floats, const WIDTH: usize, const STRIDE: usize>(&mut self, floats: F) {
+    fn pairs<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize>(&mut self, floats: F) {
         let channels = self.window.channels();
         let mut first = 0;
         while first < channels {
             first += if F::TILES > 1 && channels - first >= 2 * VECTOR {
-                floats.apart(Near::<WIDTH, STRIDE, 2> { line: &mut *self, first });
+                floats.apart(Near::<WIDTH, STRIDE, GROUP, 2> { line: &mut *self, first });
                 2 * VECTOR
             } else {
                 // The last block begins early enough to be whole.
                 first = first.min(channels - VECTOR);
-                floats.apart(Near::<WIDTH, STRIDE, 1> { line: &mut *self, first });
+                floats.apart(Near::<WIDTH, STRIDE, GROUP, 1> { line: &mut *self, first });
                 VECTOR
             };
         }
@@ -282,24 +292,37 @@ impl Stretch<'_, '_, '_> {
 
 /// Some vectors of channels of all pixels, of windows with taps next to each other: a function of its own, so that
 /// sums stay in registers.
-struct Near<'b, 'l, 'a, 'o, const WIDTH: usize, const STRIDE: usize, const TILES: usize> {
+struct Near<'b, 'l, 'a, 'o, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, const TILES: usize> {
     line: &'b mut Stretch<'l, 'a, 'o>,
     first: usize,
 }
 
-impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const TILES: usize> Apart<F>
-    for Near<'_, '_, '_, '_, WIDTH, STRIDE, TILES>
+impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, const TILES: usize> Apart<F>
+    for Near<'_, '_, '_, '_, WIDTH, STRIDE, GROUP, TILES>
 {
     #[inline(always)]
     fn run(self, floats: F) {
         let Near { line, first } = self;
+        let mut blocks: [&[[f32; VECTOR]]; TILES] = [&[]; TILES];
+        if GROUP > 1 {
+            let (len, (vectors, _)) = (groups::block_len(line.tiles.geometry), line.weights.as_chunks());
+            let of_first = &vectors[groups::block_of(first) * len..];
+            for (block, vectors) in blocks.iter_mut().zip(of_first.chunks_exact(len)) {
+                *block = vectors;
+            }
+        }
         let (start, down) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[1]);
         let [lines, count] = line.counts;
         for y in 0..lines {
             for x in (0..count).step_by(PIXELS) {
                 let from = y * down.stride * line.columns + x * STRIDE;
                 let (mut sums, at) = (start, [down.kernel, line.columns, from]);
-                line.window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
+                let window = line.window;
+                if GROUP > 1 {
+                    window.add_groups::<F, TILES, PIXELS, WIDTH, STRIDE, GROUP>(floats, blocks, at, first, &mut sums);
+                } else {
+                    window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
+                }
                 line.write(floats, [y, x, first], &sums);
             }
         }

@@ -1,10 +1,12 @@
-//! Depthwise convolution: a group per input channel.
+//! Depthwise convolution: a group per input channel, or per few of them.
 
 mod channels_first;
 mod channels_last;
+mod groups;
 
 pub(super) use channels_first::nchw;
 pub(super) use channels_last::nhwc;
+pub(super) use groups::{fits_groups, pack as pack_groups, vectors as group_vectors};
 
 /// Nanoseconds of a tap, about.
 const TAP: f64 = 0.05;
