@@ -2,6 +2,7 @@
 
 use edgepack_format::scalar::ScalarType;
 
+use super::sigmoid::{SIGMOID, SILU};
 use super::unary::vectorised;
 use super::{Body, Lane, Params, Values, loops};
 use crate::float::Float;
@@ -35,21 +36,12 @@ loops! {
 
 /// Picks the loop of `1 / (1 + exp(-a))`, vectorised for `f32`.
 pub fn sigmoid(compute: ScalarType) -> Option<Body> {
-    if compute == ScalarType::FLOAT { Some(vectorised::<rten_vecmath::Sigmoid>()) } else { sigmoid_plain(compute) }
+    if compute == ScalarType::FLOAT { Some(SIGMOID) } else { sigmoid_plain(compute) }
 }
 
 /// Picks the loop of `a * sigmoid(a)`, of `f32` only: the results are those of a sigmoid and a product.
 pub fn silu(compute: ScalarType) -> Option<Body> {
-    fn run(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        if let Some(sigmoid) = sigmoid(ScalarType::FLOAT) {
-            (sigmoid.run)(params, lanes, out);
-        }
-        let out: &mut [f32] = bytemuck::cast_slice_mut(out);
-        if let Values::Each(input) = lanes[0].values::<f32>() {
-            wide(|| out.iter_mut().zip(input).for_each(|(y, x)| *y *= x));
-        }
-    }
-    (compute == ScalarType::FLOAT).then_some(Body { run, result: ScalarType::FLOAT })
+    (compute == ScalarType::FLOAT).then_some(SILU)
 }
 
 /// Picks the loop of `a * min(max(a + 3, 0), 6) / 6`, of `f32` only: the results are those of the operations one by one.

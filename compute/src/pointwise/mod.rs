@@ -20,6 +20,7 @@ pub mod activation;
 pub mod arithmetic;
 pub mod complex;
 pub mod logic;
+mod sigmoid;
 pub mod special;
 pub mod unary;
 

@@ -103,7 +103,7 @@ macro_rules! vectorised {
     };
 }
 
-vectorised!(Exp Tanh Erf Sigmoid Gelu ApproxGelu);
+vectorised!(Exp Tanh Erf Gelu ApproxGelu);
 
 /// Picks the loop of exponentials, vectorised for `f32`.
 pub fn exp(compute: ScalarType) -> Option<Body> {

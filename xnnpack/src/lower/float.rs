@@ -34,7 +34,7 @@ impl Lowering<'_> {
             let (dim, half) = (self.values.all().int(-1), self.values.all().bool(false));
             return self.values.call("aten::_softmax.out", &[x.local, dim, half, out.local], self.node);
         }
-        let [from, to] = self.values.element_wise(x, out)?;
+        let ([from], to) = self.values.element_wise([x], out)?;
         let same = |this: &mut Self, name| this.values.call(name, &[from, to], this.node);
         match union {
             NodeUnion::Clamp(_) => self.clamp(node.bounds(), from, to),
@@ -79,7 +79,7 @@ impl Lowering<'_> {
             return self.unary_bytes(node, union, inputs[0], made);
         }
         let out = self.values.make(made)?;
-        let [from, to] = self.values.element_wise(inputs[0], out)?;
+        let ([from], to) = self.values.element_wise([inputs[0]], out)?;
         let slope = self.values.all().double(fields.negative_slope.into());
         self.values.call("aten::leaky_relu.out", &[from, slope, to], self.node)
     }
@@ -96,7 +96,7 @@ impl Lowering<'_> {
             return self.unary_bytes(node, union, inputs[0], made);
         }
         let out = self.values.make(made)?;
-        let [from, to] = self.values.element_wise(inputs[0], out)?;
+        let ([from], to) = self.values.element_wise([inputs[0]], out)?;
         let all = self.values.all();
         let (alpha, scale, input) = (all.double(fields.alpha.into()), all.double(1.0), all.double(1.0));
         self.values.call("aten::elu.out", &[from, alpha, scale, input, to], self.node)
@@ -168,6 +168,11 @@ impl Lowering<'_> {
                 NodeUnion::Add(_) | NodeUnion::Subtract(_) => {
                     let one = this.values.all().int(1);
                     this.values.call(name, &[a, b, one, to.local], this.node)
+                }
+                NodeUnion::Multiply(_) => {
+                    // A product with its own sigmoid becomes part of what computes it, an image for one.
+                    let ([a, b], to) = this.values.element_wise([inputs[0], inputs[1]], to)?;
+                    this.values.call(name, &[a, b, to], this.node)
                 }
                 _ => this.values.call(name, &[a, b, to.local], this.node),
             }

@@ -455,13 +455,22 @@ impl<'l> Values<'l> {
         Ok(image)
     }
 
-    /// Returns an argument and the result of the same sizes for an operator that goes element by element: as images if the
-    /// argument is one, so that the operator may become part of what computes it.
-    pub fn element_wise(&mut self, from: Lowered, to: Lowered) -> Result<[Local; 2], KernelError> {
-        match self.images.get(&from.local) {
-            Some(&image) if !to.dynamic && from.shape == to.shape => Ok([image, self.image_out(to)?]),
-            _ => Ok([from.local, to.local]),
+    /// Returns arguments and the result of the same sizes for an operator that goes element by element: as images if all
+    /// arguments are, so that the operator may become part of what computes them.
+    pub fn element_wise<const N: usize>(
+        &mut self,
+        from: [Lowered; N],
+        to: Lowered,
+    ) -> Result<([Local; N], Local), KernelError> {
+        let plain = from.map(|from| from.local);
+        let mut images = plain;
+        for (from, image) in from.iter().zip(&mut images) {
+            match self.images.get(&from.local) {
+                Some(&found) if !to.dynamic && from.shape == to.shape => *image = found,
+                _ => return Ok((plain, to.local)),
+            }
         }
+        Ok((images, self.image_out(to)?))
     }
 
     /// A temporary for an image of the sizes of a result, which do not change.
