@@ -1,7 +1,7 @@
 //! Choice of the loops that compute a convolution of `f32`, by its layouts and sizes.
 
-use super::depthwise;
 use super::geometry::Geometry;
+use super::{depthwise, few_outputs};
 use crate::spatial::Images;
 
 /// Below this many multiplications the definition is faster than any preparation.
@@ -18,6 +18,8 @@ pub(super) enum Algorithm {
     DepthwiseNhwc,
     /// Groups of a few channels, the channels of a pixel next to each other.
     GroupedNhwc,
+    /// To a few channels, the channels of a pixel next to each other.
+    FewOutputs,
     /// `weight * patches`, the patches gathered while they are packed.
     Im2colNchw,
     /// Pixels that taps meet, read where they are stored, times blocks of the weight.
@@ -29,7 +31,8 @@ pub(super) enum Algorithm {
 impl Algorithm {
     /// Returns whether it reads a weight in an order of its own.
     pub(super) fn packs(self) -> bool {
-        matches!(self, Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc | Algorithm::Pixels)
+        use Algorithm::{DepthwiseNhwc, FewOutputs, GroupedNhwc, Pixels};
+        matches!(self, DepthwiseNhwc | GroupedNhwc | FewOutputs | Pixels)
     }
 
     pub(super) fn of(geometry: &Geometry) -> Algorithm {
@@ -55,6 +58,9 @@ impl Algorithm {
         }
         let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
         let depthwise = weight.channels.0 == 1 && groups > 1;
+        if in_place && out.is_placed_as(&last) && few_outputs::pays(geometry) {
+            return Algorithm::FewOutputs;
+        }
         if by_pixel && (pixels || out.area() > 1) {
             return match depthwise && !transposed {
                 true if input.channels.1 == 1 && out.channels.0 == groups => Algorithm::DepthwiseNhwc,

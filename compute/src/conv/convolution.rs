@@ -6,7 +6,7 @@ use super::algorithm::Algorithm;
 use super::geometry::{Geometry, Operands};
 use super::im2col::Patches;
 use super::weight::{Order, PackedWeight};
-use super::{depthwise, direct, pixels, transposed, winograd};
+use super::{depthwise, direct, few_outputs, pixels, transposed, winograd};
 use crate::epilogue::Epilogue;
 use crate::error::{Error, ErrorKind};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Terms, multiply_blocks};
@@ -101,36 +101,35 @@ impl Convolution {
         }
         let epilogue = self.epilogue.clone();
         let finish = |out: &mut [f32]| epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
-        match algorithm {
-            Algorithm::Direct => {
+        match (algorithm, packed.map(|packed| &packed.0)) {
+            (Algorithm::Direct, _) => {
                 direct::convolve(geometry, operands, out);
                 finish(out);
             }
-            Algorithm::DepthwiseNchw => depthwise::nchw(geometry, operands, epilogue.as_deref(), out),
-            Algorithm::ScatterTransposed => {
+            (Algorithm::DepthwiseNchw, _) => depthwise::nchw(geometry, operands, epilogue.as_deref(), out),
+            (Algorithm::ScatterTransposed, _) => {
                 transposed::convolve(geometry, operands, scratch, out)?;
                 finish(out);
             }
-            Algorithm::Im2colNchw => im2col_nchw(geometry, operands, out, finish)?,
-            Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc | Algorithm::Pixels => {
-                match packed.map(|packed| &packed.0) {
-                    Some(Order::Taps(taps)) => {
-                        let operands = Operands { weight: taps.all(), ..*operands };
-                        depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out);
-                    }
-                    Some(Order::Blocks(blocks)) => {
-                        let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
-                        let input = [input, operands.bias.unwrap_or(&[])];
-                        pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
-                    }
-                    Some(Order::Transformed(taps)) => {
-                        let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
-                        let operands = Operands { input, ..*operands };
-                        winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
-                    }
-                    None => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
+            (Algorithm::Im2colNchw, _) => im2col_nchw(geometry, operands, out, finish)?,
+            (_, Some(Order::Taps(taps))) => {
+                let operands = Operands { weight: taps.all(), ..*operands };
+                match algorithm {
+                    Algorithm::FewOutputs => few_outputs::convolve(geometry, &operands, epilogue.as_deref(), out),
+                    _ => depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out),
                 }
             }
+            (_, Some(Order::Blocks(blocks))) => {
+                let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
+                let input = [input, operands.bias.unwrap_or(&[])];
+                pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
+            }
+            (_, Some(Order::Transformed(taps))) => {
+                let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
+                let operands = Operands { input, ..*operands };
+                winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
+            }
+            (_, None) => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
         }
         Ok(())
     }

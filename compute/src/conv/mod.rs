@@ -11,6 +11,7 @@ mod convolution;
 mod depthwise;
 pub mod direct;
 mod few_channels;
+mod few_outputs;
 mod geometry;
 pub mod gradient;
 mod half_precision;

@@ -2,9 +2,9 @@
 
 use super::algorithm::Algorithm;
 use super::blocked::{BlockedWeight, scaled};
-use super::depthwise;
 use super::geometry::Geometry;
 use super::winograd::{self, TransformedWeight};
+use super::{depthwise, few_outputs};
 use crate::error::Error;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{LANES, Line};
@@ -17,7 +17,7 @@ pub struct PackedWeight(pub(super) Order);
 pub(super) enum Order {
     /// Blocks of output channels.
     Blocks(BlockedWeight),
-    /// Of a depthwise convolution, or one of groups of a few channels.
+    /// Of a convolution that reads windows of pixels: a depthwise one, of groups of a few channels, or to a few channels.
     Taps(Taps),
     /// Blocks of output channels of transformed taps.
     Transformed(TransformedWeight),
@@ -37,9 +37,7 @@ impl PackedWeight {
     pub(super) fn retained_len(geometry: &Geometry) -> Option<usize> {
         match Algorithm::of(geometry) {
             Algorithm::Pixels => Some(BlockedWeight::bytes_of(geometry)),
-            Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc => {
-                Some(Taps::lines(geometry).saturating_mul(size_of::<Line>()))
-            }
+            algorithm if algorithm.packs() => Some(Taps::lines(algorithm, geometry).saturating_mul(size_of::<Line>())),
             _ => None,
         }
     }
@@ -95,7 +93,7 @@ impl PackedWeight {
                 blocks.pack(geometry, weight, factors)?;
                 Order::Blocks(blocks)
             }
-            (algorithm @ (Algorithm::DepthwiseNhwc | Algorithm::GroupedNhwc), old) => {
+            (algorithm, old) if algorithm.packs() => {
                 let old = if let Some(Order::Taps(old)) = old { Some(old) } else { None };
                 Order::Taps(Taps::pack(old, algorithm, geometry, weight, factors)?)
             }
@@ -127,7 +125,8 @@ fn is_transformed(algorithm: Algorithm, geometry: &Geometry) -> bool {
     algorithm == Algorithm::Pixels && winograd::pays(geometry)
 }
 
-/// A depthwise weight: the channels of each tap, and a zero per channel; or that of groups of a few channels, in their order.
+/// The weight of a convolution that reads windows of pixels, in the order of its algorithm, and a zero per input channel: the
+/// channels of each tap where it is depthwise.
 pub(super) struct Taps {
     numbers: Zeroed<Line>,
     /// The algorithm that reads them.
@@ -136,16 +135,17 @@ pub(super) struct Taps {
 
 impl Taps {
     /// Numbers of the weight of a geometry, without zeros.
-    fn len(geometry: &Geometry) -> usize {
-        match geometry.weight.channels.0 {
-            1 => geometry.weight.area().saturating_mul(geometry.weight.batch.0),
-            _ => depthwise::group_vectors(geometry).saturating_mul(LANES),
+    fn len(algorithm: Algorithm, geometry: &Geometry) -> usize {
+        match algorithm {
+            Algorithm::GroupedNhwc => depthwise::group_vectors(geometry).saturating_mul(LANES),
+            Algorithm::FewOutputs => few_outputs::vectors(geometry).saturating_mul(LANES),
+            _ => geometry.weight.area().saturating_mul(geometry.weight.batch.0),
         }
     }
 
     /// Lines that hold the weight of a geometry.
-    fn lines(geometry: &Geometry) -> usize {
-        Taps::len(geometry).saturating_add(geometry.weight.batch.0).div_ceil(LANES)
+    fn lines(algorithm: Algorithm, geometry: &Geometry) -> usize {
+        Taps::len(algorithm, geometry).saturating_add(geometry.input.channels.0).div_ceil(LANES)
     }
 
     /// The numbers, and some more.
@@ -161,17 +161,25 @@ impl Taps {
         weight: &[f32],
         factors: Option<&[f64]>,
     ) -> Result<Taps, Error> {
-        let (kernel, count) = (&geometry.weight, Taps::lines(geometry));
+        let count = Taps::lines(algorithm, geometry);
         let mut numbers = match old {
             Some(old) if old.numbers.all().len() == count => old.numbers,
             _ => Zeroed::new(count)?,
         };
-        let (taps, zeros) = bytemuck::cast_slice_mut::<_, f32>(numbers.all_mut()).split_at_mut(Taps::len(geometry));
+        let (taps, zeros) =
+            bytemuck::cast_slice_mut::<_, f32>(numbers.all_mut()).split_at_mut(Taps::len(algorithm, geometry));
         zeros.fill(0.0);
-        if algorithm == Algorithm::GroupedNhwc {
-            depthwise::pack_groups(geometry, weight, factors, taps);
-            return Ok(Taps { numbers, algorithm });
+        match algorithm {
+            Algorithm::GroupedNhwc => depthwise::pack_groups(geometry, weight, factors, taps),
+            Algorithm::FewOutputs => few_outputs::pack(geometry, weight, factors, taps),
+            _ => Taps::pack_depthwise(geometry, weight, factors, taps),
         }
+        Ok(Taps { numbers, algorithm })
+    }
+
+    /// The channels of each tap.
+    fn pack_depthwise(geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>, taps: &mut [f32]) {
+        let kernel = &geometry.weight;
         let places = (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x)));
         let channels = kernel.batch.0.max(1);
         for ((y, x), taps) in places.zip(taps.chunks_exact_mut(channels)) {
@@ -183,6 +191,5 @@ impl Taps {
                 taps.iter_mut().zip(factors).for_each(|(x, factor)| *x = scaled(*x, *factor));
             }
         }
-        Ok(Taps { numbers, algorithm })
     }
 }

@@ -156,6 +156,46 @@ impl<'a> Window<'a> {
         *sums = all;
     }
 
+    /// Adds what one tap of neighbouring pixels meets times its weights to sums of some output channels, lane by lane: all
+    /// channels, a vector after the other. The tap meets place `from`, and that of the next pixel `step` further. Weights are by
+    /// vector and output channel.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer channels or places.
+    #[inline(always)]
+    pub(crate) fn add_tap<F: Floats, const OUTPUTS: usize, const PIXELS: usize>(
+        &self,
+        floats: F,
+        weights: &[[f32; LANES]],
+        [from, step]: [usize; 2],
+        sums: &mut [[F::V; OUTPUTS]; PIXELS],
+    ) {
+        let (weights, _) = weights.as_chunks::<OUTPUTS>();
+        assert!(weights.len() * LANES <= self.channels, "channels beyond the last");
+        let last = step.saturating_mul(PIXELS - 1).saturating_add(from);
+        assert!(last < self.places.len(), "places beyond the last");
+        let mut pixels = [self.places[from]; PIXELS];
+        for (pixel, place) in pixels.iter_mut().enumerate() {
+            *place = self.places[from + pixel * step];
+        }
+        let mut all = *sums;
+        for (vector, weights) in weights.iter().enumerate() {
+            let mut factors = [floats.splat(0.0); OUTPUTS];
+            for (factor, weights) in factors.iter_mut().zip(weights) {
+                *factor = floats.load(weights);
+            }
+            each_row!(pixel < PIXELS => {
+                // SAFETY: each place has `channels` floats, and all vectors are within them; an array is aligned as its elements.
+                let value = floats.load(unsafe { &*pixels[pixel].add(vector * LANES).cast::<[f32; LANES]>() });
+                for output in 0..OUTPUTS {
+                    all[pixel][output] = floats.fma(value, factors[output], all[pixel][output]);
+                }
+            });
+        }
+        *sums = all;
+    }
+
     /// Adds what taps meet times their weights to the sums of neighbouring pixels, for some vectors of channels from `first`
     /// on. A tap meets the place that is `taps` of it behind `from`, and that of the next pixel `step` further; it has as
     /// many weights as there are channels.

@@ -145,7 +145,8 @@ impl WithFloats for Tiles<'_, '_> {
             for first in (0..pixels / width).step_by(together) {
                 let lines = together.min(pixels / width - first);
                 let met = lines_met(&down, lines);
-                self.meet(&mut window, [line + first, met], right.start(start + from), columns, zeros);
+                let x = right.start(start + from);
+                meet(self.geometry, self.data, &mut window, [line + first, met], x, columns, zeros);
                 let some = Stretch {
                     tiles: &self,
                     window: &window,
@@ -162,26 +163,32 @@ impl WithFloats for Tiles<'_, '_> {
     }
 }
 
-impl<'a> Tiles<'a, '_> {
-    /// Finds what windows meet in so many lines of the input, the first of which is the first of a line of the output, and so
-    /// many columns, the first of which may be before it.
-    fn meet(&self, window: &mut Window<'a>, [line, lines]: [usize; 2], first: isize, columns: usize, zeros: &'a [f32]) {
-        let Geometry { input: images, slides: [_, down, right], .. } = self.geometry;
-        let before = first.min(0).unsigned_abs().min(columns);
-        let x = first.max(0) as usize;
-        let inside = (columns - before).min(right.input.saturating_sub(x));
-        window.clear();
-        for ky in 0..lines {
-            let y = down.start(line) + (ky * down.dilation) as isize;
-            // What is before the first is a great number, too.
-            if (y as usize) < down.input && inside > 0 {
-                window.push_same(zeros, before);
-                let line = &self.data[y as usize * images.strides[1] + x * images.strides[2]..];
-                window.push_line(line, images.strides[2], inside);
-                window.push_same(zeros, columns - before - inside);
-            } else {
-                window.push_same(zeros, columns);
-            }
+/// Finds what windows meet in so many lines of the input, the first of which is the first of a line of the output, and so many
+/// columns, the first of which may be before it.
+pub(in crate::conv) fn meet<'a>(
+    geometry: &Geometry,
+    data: &'a [f32],
+    window: &mut Window<'a>,
+    [line, lines]: [usize; 2],
+    first: isize,
+    columns: usize,
+    zeros: &'a [f32],
+) {
+    let Geometry { input: images, slides: [_, down, right], .. } = geometry;
+    let before = first.min(0).unsigned_abs().min(columns);
+    let x = first.max(0) as usize;
+    let inside = (columns - before).min(right.input.saturating_sub(x));
+    window.clear();
+    for ky in 0..lines {
+        let y = down.start(line) + (ky * down.dilation) as isize;
+        // What is before the first is a great number, too.
+        if (y as usize) < down.input && inside > 0 {
+            window.push_same(zeros, before);
+            let line = &data[y as usize * images.strides[1] + x * images.strides[2]..];
+            window.push_line(line, images.strides[2], inside);
+            window.push_same(zeros, columns - before - inside);
+        } else {
+            window.push_same(zeros, columns);
         }
     }
 }

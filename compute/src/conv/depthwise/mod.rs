@@ -5,7 +5,7 @@ mod channels_last;
 mod groups;
 
 pub(super) use channels_first::nchw;
-pub(super) use channels_last::nhwc;
+pub(super) use channels_last::{meet, nhwc};
 pub(super) use groups::{fits_groups, pack as pack_groups, vectors as group_vectors};
 
 /// Nanoseconds of a tap, about.
