@@ -26,6 +26,7 @@ pub mod gather;
 pub mod gemm;
 pub mod generator;
 pub mod glu;
+pub mod group_norm;
 pub mod hadamard;
 pub mod half;
 pub mod half_gemm;

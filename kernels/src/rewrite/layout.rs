@@ -43,6 +43,7 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
     "aten::mul.out": "self" "other" "out";
     "aten::div.out": "self" "other" "out";
     "aten::_native_batch_norm_legit_no_training.out": "input" "out0";
+    "aten::native_group_norm.out": "input" "out0";
     "aten::avg_pool2d.out": "self" "out";
 };
 

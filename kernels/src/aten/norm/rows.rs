@@ -1,14 +1,17 @@
 //! Layer norm and group norm: every row of neighbouring elements gets mean 0 and variance 1, then a factor and an offset.
 //!
-//! Rows of an input or output that is not contiguous are laid out in scratch memory.
+//! Rows of an input or output that is not contiguous are laid out in scratch memory, but for groups of channels of images
+//! that have the channels of a pixel next to each other.
 
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views};
 use edgepack_executor::tensor::TensorShape;
+use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
 use crate::check::{Shape, expect_same, with_float};
 use crate::schema::{kernel, position};
 use edgepack_compute::float::Float;
+use edgepack_compute::group_norm::{Pixels, normalise_pixels};
 use edgepack_compute::norm::{RowOperands, RowResults, Rows, normalise_rows, rounded};
 use edgepack_compute::number::Number;
 use edgepack_compute::walk::Walk;
@@ -74,8 +77,43 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
             return Err(KernelError::unsupported(format!("factors or statistics have dim order {order:?}")));
         }
     }
+    if dtype == ScalarType::FLOAT && std::ptr::eq(form, &GROUP) && are_pixels(&input, &out) {
+        args.scratch(input.sizes[1].saturating_mul(2 * size_of::<f64>()));
+        return Ok(Box::new(run_pixels));
+    }
     args.scratch(repacked_bytes(&input) + repacked_bytes(&out));
     with_float!(dtype, T => Ok(Box::new(move |cx: &mut KernelContext<'_>| run::<T>(form, cx))))
+}
+
+/// Returns whether images have the channels of a pixel next to each other before and after.
+fn are_pixels(input: &TensorShape<'_>, out: &TensorShape<'_>) -> bool {
+    [input, out].iter().all(|images| images.dim_order == [0, 2, 3, 1])
+}
+
+/// Group norm of images whose pixels have their channels next to each other.
+fn run_pixels(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let (rows, statistics) = group_rows(cx)?;
+    let eps = cx.double(GROUP.eps)?;
+    let sizes = Dims::from_slice(cx.meta(INPUT)?.sizes).unwrap_or_default();
+    cx.resize(GROUP.out, &sizes)?;
+    for stat in GROUP.statistics {
+        cx.resize(stat, &statistics)?;
+    }
+    let views = cx.views();
+    let (input, mut out) = (views.tensor(INPUT)?.as_slice::<f32>()?, views.out(GROUP.out)?);
+    let weight = factors::<f32>(&views, GROUP.weight, "weight", &rows)?;
+    let bias = factors::<f32>(&views, GROUP.bias, "bias", &rows)?;
+    let (mut means, mut scales) = (views.out(GROUP.statistics[0])?, views.out(GROUP.statistics[1])?);
+    let (out, means, scales) = (out.as_mut_slice()?, means.as_mut_slice()?, scales.as_mut_slice()?);
+    if rows.width == 0 {
+        means.fill(f32::NAN);
+        scales.fill(f32::NAN);
+        return Ok(());
+    }
+    let pixels = Pixels { area: rows.span, channels: rows.factors * rows.period, groups: rows.period };
+    let scratch = views.scratch()?.get_mut(..pixels.scratch() * size_of::<f64>()).ok_or_else(too_large)?;
+    let scratch = bytemuck::try_cast_slice_mut(scratch).map_err(|_| too_large())?;
+    Ok(normalise_pixels(pixels, RowOperands { input, weight, bias, eps }, RowResults { out, means, scales }, scratch)?)
 }
 
 /// Scratch memory for the rows of a tensor.

@@ -97,6 +97,41 @@ fn groups_are_normalised_together() {
 }
 
 #[test]
+fn groups_of_images_are_normalised_in_both_layouts() {
+    let mut random = Random::new(35);
+    let (n, c, h, w, group) = (2, 12, 7, 5, 3);
+    let (x, factor, offset) = (random.floats(n * c * h * w), random.floats(c), random.floats(c));
+    let run = |order: [u8; 4]| {
+        // Elements in memory, so that both are the same images.
+        let place = |at: usize| at / (c * h * w) * c * h * w + at % (h * w) * c + at / (h * w) % c;
+        let mut stored = x.clone();
+        if order[1] != 1 {
+            (0..x.len()).for_each(|at| stored[place(at)] = x[at]);
+        }
+        let args = [
+            Arg::Tensor(OwnedTensor::new(&[n, c, h, w], &stored).with_dim_order(&order)),
+            Arg::tensor(&[c], &factor),
+            Arg::tensor(&[c], &offset),
+            Arg::int(n as i64),
+            Arg::int(c as i64),
+            Arg::int((h * w) as i64),
+            Arg::int(group as i64),
+            Arg::double(1e-5),
+            Arg::Tensor(OwnedTensor::zeros(ScalarType::FLOAT, &[n, c, h, w]).with_dim_order(&order)),
+            Arg::out(ScalarType::FLOAT, &[n, group]),
+            Arg::out(ScalarType::FLOAT, &[n, group]),
+        ];
+        let outs = call(kernel("aten::native_group_norm.out"), &args).unwrap();
+        let out = floats(&outs[0]);
+        let out: Vec<f32> = (0..x.len()).map(|at| out[if order[1] == 1 { at } else { place(at) }]).collect();
+        [out, floats(&outs[1]), floats(&outs[2])]
+    };
+    for (first, last) in run([0, 1, 2, 3]).iter().zip(run([0, 2, 3, 1])) {
+        first.iter().zip(last).for_each(|(first, last)| close(last, f64::from(*first)));
+    }
+}
+
+#[test]
 fn channels_are_normalised_in_both_layouts() {
     let mut random = Random::new(33);
     let (n, c, h, w) = (2, 3, 2, 4);
