@@ -53,8 +53,14 @@ impl Algorithm {
             let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
             return if fits { Algorithm::ScatterTransposed } else { Algorithm::Direct };
         }
-        if layers || geometry.work() < SMALL || too_long {
+        if geometry.work() < SMALL || too_long {
             return Algorithm::Direct;
+        }
+        if layers {
+            let linear = [input, weight, out].iter().all(Images::is_linear);
+            let rows = out.strides[2] == 1 && out.channels.1 == out.area();
+            let taps = weight.strides[2] == 1 && weight.channels.1 == weight.area();
+            return if linear && rows && taps { Algorithm::Im2colNchw } else { Algorithm::Direct };
         }
         let weight_dense = weight.strides[2] == 1 && dense(&weight) && weight.channels.1 == weight.area();
         let depthwise = weight.channels.0 == 1 && groups > 1;

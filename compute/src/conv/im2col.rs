@@ -23,6 +23,7 @@ pub(super) struct Patches<'a> {
 struct Run {
     /// The first of them among the pixels that are gathered.
     first: usize,
+    layer: usize,
     y: usize,
     x: usize,
     len: usize,
@@ -45,9 +46,9 @@ impl<'a> Patches<'a> {
     }
 
     /// Elements that a tap meets at neighbouring pixels; none if all of them are padding.
-    fn met(&self, run: &Run, [ky, kx]: [usize; 2]) -> Option<Met> {
-        let [_, down, right] = &self.geometry.slides;
-        let line = down.element(run.y, ky)? * self.geometry.input.strides[1];
+    fn met(&self, run: &Run, [layer, ky, kx]: [usize; 3]) -> Option<Met> {
+        let ([deep, down, right], strides) = (&self.geometry.slides, &self.geometry.input.strides);
+        let line = deep.element(run.layer, layer)? * strides[0] + down.element(run.y, ky)? * strides[1];
         let offset = run.x * right.stride + kx * right.dilation;
         // Pixels before the first that meets an element, and those up to the last that does.
         let skipped = right.padding.saturating_sub(offset).div_ceil(right.stride).min(run.len);
@@ -56,7 +57,7 @@ impl<'a> Patches<'a> {
         (skipped < end).then(|| Met {
             pixel: run.first + skipped,
             len: end - skipped,
-            start: line + first * self.geometry.input.strides[2],
+            start: line + first * strides[2],
         })
     }
 }
@@ -103,14 +104,14 @@ impl Loop for Gather<'_, '_> {
         let Gather { patches, rows, pixels, lines } = self;
         let Patches { geometry, data } = patches;
         let tiles = pixels.len().div_ceil(LANES).max(1);
-        let [_, down, right] = &geometry.slides;
-        let (area, width) = (down.kernel * right.kernel, geometry.out.sizes[2]);
+        let [deep, down, right] = &geometry.slides;
+        let (area, [_, height, width]) = (deep.kernel * down.kernel * right.kernel, geometry.out.sizes);
         let mut runs = [Run::default(); MOST_COLUMNS];
         let (mut count, mut next) = (0, pixels.start);
         while next < pixels.end {
-            let (y, x) = (next / width, next % width);
+            let (line, x) = (next / width, next % width);
             let len = (width - x).min(pixels.end - next);
-            runs[count] = Run { first: next - pixels.start, y, x, len };
+            runs[count] = Run { first: next - pixels.start, layer: line / height, y: line % height, x, len };
             (count, next) = (count + 1, next + len);
         }
         let step = right.stride * geometry.input.strides[2];
@@ -120,7 +121,8 @@ impl Loop for Gather<'_, '_> {
             let tap = first % area;
             let mut parts = 0;
             for run in &runs[..count] {
-                if let Some(part) = patches.met(run, [tap / right.kernel, tap % right.kernel]) {
+                let (line, kx) = (tap / right.kernel, tap % right.kernel);
+                if let Some(part) = patches.met(run, [line / down.kernel, line % down.kernel, kx]) {
                     met[parts] = part;
                     parts += 1;
                 }

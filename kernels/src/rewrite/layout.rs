@@ -45,6 +45,7 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
     "aten::_native_batch_norm_legit_no_training.out": "input" "out0";
     "aten::native_group_norm.out": "input" "out0";
     "aten::avg_pool2d.out": "self" "out";
+    "aten::constant_pad_nd.out": "self" "out";
 };
 
 /// Operators of [`SAME_ORDER`] that are fused with operations, and the positions of their operands.
@@ -170,11 +171,11 @@ impl Groups {
         let tensors: Option<Vec<u32>> = images.map(|at| ids.get(at).and_then(|&id| tensor(graph, id))).collect();
         let Some(tensors) = tensors else { return self.fix_all(graph, ids) };
         let sizes = |tensor: u32| graph.tensor(tensor).bounds();
-        let pooled = name.contains("pool");
+        let resized = name.contains("pool") || name == "aten::constant_pad_nd.out";
         // Operands that are stretched are read element by element, in whatever order they are.
         let Some((&result, operands)) = tensors.split_last() else { return };
         for &operand in operands {
-            if pooled || sizes(operand) == sizes(result) {
+            if resized || sizes(operand) == sizes(result) {
                 self.join(result, operand);
             } else if sizes(operand).iter().filter(|&&size| size != 1).count() > 1 {
                 return self.fix_all(graph, ids);
