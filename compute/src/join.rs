@@ -36,22 +36,26 @@ pub fn join(all: &[Rows<'_>], out: &mut [u8]) {
     if row == 0 {
         return;
     }
-    for_each_piece_at(BYTE, out, row, |start, out| {
-        if let [a, b] = all
-            && a.len == b.len
-        {
-            let pairs = Pairs { a, b, first: start / row, out };
-            match a.len {
-                1 => return run_wide(Chunks::<_, 1>(pairs)),
-                2 => return run_wide(Chunks::<_, 2>(pairs)),
-                4 => return run_wide(Chunks::<_, 4>(pairs)),
-                8 => return run_wide(Chunks::<_, 8>(pairs)),
-                16 => return run_wide(Chunks::<_, 16>(pairs)),
-                _ => return each(all, row, start / row, pairs.out),
-            }
+    for_each_piece_at(BYTE, out, row, |start, out| join_from(all, start / row, out));
+}
+
+/// Joins rows from one on, on this thread; the output is not empty.
+pub(crate) fn join_from(all: &[Rows<'_>], first: usize, out: &mut [u8]) {
+    let row = all.iter().map(|rows| rows.len).sum();
+    if let [a, b] = all
+        && a.len == b.len
+    {
+        let pairs = Pairs { a, b, first, out };
+        match a.len {
+            1 => return run_wide(Chunks::<_, 1>(pairs)),
+            2 => return run_wide(Chunks::<_, 2>(pairs)),
+            4 => return run_wide(Chunks::<_, 4>(pairs)),
+            8 => return run_wide(Chunks::<_, 8>(pairs)),
+            16 => return run_wide(Chunks::<_, 16>(pairs)),
+            _ => return each(all, row, first, pairs.out),
         }
-        each(all, row, start / row, out);
-    });
+    }
+    each(all, row, first, out);
 }
 
 /// Writes rows one matrix after the other, in blocks that stay in the cache until the last matrix is done.

@@ -179,7 +179,7 @@ impl ChannelStatistics<'_> {
         let input = &input[..channels.count()];
         let count = (outer * inner) as f64;
         let (means, scales) = (&mut self.means[..size], &mut self.scales[..size]);
-        // Where channels are neighbours some of them are summed next to each other.
+        // Some channels are summed next to each other if they are neighbours.
         let together = if inner == 1 { NEIGHBOURS } else { 1 };
         let cost = Cost::nanoseconds(MEASURED * count * together as f64);
         for_each_at(cost, (WriteAll(means, together), WriteAll(scales, together)), |index, (means, scales)| {

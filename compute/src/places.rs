@@ -31,7 +31,7 @@ impl Places<'_> {
             return;
         }
         let stretch = self.longest_stretch();
-        // Where there are many bases the runs of one stay together.
+        // Runs of one base stay together if there are many bases.
         let unit = if to.len() / run > offsets.len() { run * offsets.len() } else { run };
         for_each_piece_at(BYTE, to, unit, |start, mut to| {
             let (mut number, mut first) = (start / run / offsets.len(), start / run % offsets.len());

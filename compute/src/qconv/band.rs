@@ -12,7 +12,7 @@ pub(super) struct Shape {
     pub lines: usize,
     pub columns: usize,
     /// Inputs from a line to the next.
-    pitch: usize,
+    pub pitch: usize,
 }
 
 /// Columns of a band that has not all of a line, at least: as many as there are rows of a block.

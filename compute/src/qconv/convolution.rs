@@ -152,7 +152,10 @@ impl<P> Product<P> {
         if out.is_empty() {
             return Ok(());
         }
-        let patches = Patches::new(images, [h, w, c], windows, order);
+        // Pixels that are seen one by one are those of one line.
+        let is_line = *windows == Windows { groups: windows.groups, ..Windows::ONE } && h > 0 && w > 0;
+        let [height, width] = if is_line { [1, n * h * w] } else { [h, w] };
+        let (patches, per_image) = (Patches::new(images, [height, width, c], windows, order), counts[0] * counts[1]);
         let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION }
             * (order.rows * order.columns * order.span()) as f64
             + RESULT;
@@ -173,13 +176,13 @@ impl<P> Product<P> {
                 let first = start / outputs;
                 let pixels = first..first + out.len() / outputs;
                 let out = Columns::all(out, outputs);
-                path.run(Piece { packed, patches: &patches, epilogue, pixels, tiles: 0..tiles, out });
+                path.run(Piece { packed, patches: &patches, epilogue, pixels, per_image, tiles: 0..tiles, out });
             });
         } else {
             let pieces = WriteColumns(out, outputs, piece * CHANNELS);
             for_each_at(Cost::nanoseconds(block * (piece / TILES) as f64), pieces, |index, out| {
                 let tiles = index * piece..((index + 1) * piece).min(tiles);
-                path.run(Piece { packed, patches: &patches, epilogue, pixels: 0..count, tiles, out });
+                path.run(Piece { packed, patches: &patches, epilogue, pixels: 0..count, per_image, tiles, out });
             });
         }
         Ok(())

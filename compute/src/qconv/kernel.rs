@@ -21,6 +21,8 @@ pub(super) struct Piece<'a, E: Epilogue> {
     pub patches: &'a Patches<'a>,
     pub epilogue: &'a E,
     pub pixels: Range<usize>,
+    /// Pixels of an image that has a scale.
+    pub per_image: usize,
     /// Tiles of every group of channels; the first is the first of a block.
     pub tiles: Range<usize>,
     pub out: Columns<'a, E::Out>,
@@ -28,7 +30,7 @@ pub(super) struct Piece<'a, E: Epilogue> {
 
 /// Pixels whose inputs are found together: as many as blocks of every size have; and a few more, if they are the last.
 const PIXELS: usize = 24;
-const MOST: usize = PIXELS + 12;
+const MOST: usize = PIXELS + 8;
 const LAST: usize = PIXELS + 6;
 
 /// Lines of memory for gathered inputs.
@@ -133,7 +135,8 @@ impl<E: Epilogue> Piece<'_, E> {
     fn run_bands<B: Bytes>(mut self, bytes: B, shape: band::Shape, room: &mut [B::Input]) {
         let (patches, [oh, ow]) = (self.patches, self.patches.counts);
         let [down, right] = patches.windows.stride;
-        let [line, step] = [shape.place(patches, [down, 0]), shape.place(patches, [0, right])];
+        // Taken where there are several windows, so that they are within the image.
+        let [line, step] = [shape.pitch.saturating_mul(down), patches.sizes[2].saturating_mul(right)];
         let mut row = 0;
         while row < self.pixels.len() {
             let (first, left) = (patches.pixel(self.pixels.start + row), self.pixels.len() - row);
@@ -196,7 +199,7 @@ impl<E: Epilogue> Piece<'_, E> {
                 4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, batch, inputs),
                 3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, batch, inputs),
                 2 if B::TILES >= 4 => self.tiles::<B, 2, 8, 4>(bytes, at, batch, inputs),
-                _ if B::ROWS >= 12 => self.tiles::<B, 1, 8, 4>(bytes, at, batch, inputs),
+                _ if B::ROWS >= 8 => self.tiles::<B, 1, 8, 4>(bytes, at, batch, inputs),
                 _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, batch, inputs),
                 _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, batch, inputs),
                 _ => self.tiles::<B, 1, 1, 1>(bytes, at, batch, inputs),
@@ -244,7 +247,8 @@ impl<E: Epilogue> Piece<'_, E> {
         let results = Results {
             epilogue,
             tiles: epilogue.tiles::<C>(at.group * order.tiles() + at.tile),
-            image: batch.first.image,
+            first: self.pixels.start + batch.row + first,
+            per_image: self.per_image,
             rows: batch.row + first..batch.row + first + count,
             columns: column..end.min(column + C * CHANNELS),
             out: &mut self.out,
@@ -285,7 +289,9 @@ impl<E: Epilogue> Piece<'_, E> {
 struct Results<'a, 'o, E: Epilogue, const C: usize> {
     epilogue: &'a E,
     tiles: E::Tiles<'a, C>,
-    image: usize,
+    /// Number of the first pixel, and pixels of an image.
+    first: usize,
+    per_image: usize,
     /// Rows of the pixels, and the columns of the tiles.
     rows: Range<usize>,
     columns: Range<usize>,
@@ -296,11 +302,11 @@ impl<E: Epilogue, const C: usize> Results<'_, '_, E, C> {
     /// Writes results of the sums of each pixel.
     #[inline(always)]
     fn write<B: Bytes, const R: usize>(self, bytes: B, sums: &[[B::Sums; C]; R]) {
-        let Results { epilogue, tiles, image, rows, columns, out } = self;
+        let Results { epilogue, tiles, first, per_image, rows, columns, out } = self;
         each_row!(row < R => {
             if row < rows.len() {
                 let to = &mut out.row(rows.start + row)[columns.clone()];
-                epilogue.finish(bytes, &tiles, image, &sums[row], to);
+                epilogue.finish(bytes, &tiles, (first + row) / per_image, &sums[row], to);
             }
         });
     }

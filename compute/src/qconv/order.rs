@@ -1,8 +1,9 @@
 //! The order in which products read the inputs under a window, which is that of the weights of a channel.
 //!
 //! Inputs come in spans, each of them next to each other in an image: a row of taps over all channels, or one tap over the
-//! channels of a group. A span is filled up to a multiple of four with inputs of weight 0. Groups of fewer channels than a tile
-//! has are computed several at once: their channels see the inputs of all of them, with weights of 0 for those of others.
+//! channels of a group. A span is filled up to a multiple of four with inputs of weight 0. Groups of at most half
+//! as many channels as a tile has are computed several at once: their channels see the inputs of all of them, with weights of 0
+//! for those of others.
 
 use std::borrow::Cow;
 

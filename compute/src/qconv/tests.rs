@@ -251,7 +251,35 @@ fn products() {
             let packed = case.packed(path, [outputs, inputs]);
             let made = Convolution::on(path, packed, Windows::ONE, bias, case.requantise()).unwrap();
             let name = format!("{path:?}, {rows} rows of {inputs} to {outputs}");
-            agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
+            // Rows are a line of pixels, or images of one each.
+            for sizes in [case.sizes, [rows, 1, 1, inputs]] {
+                agree(&want, 99, &name, |out| made.run(&case.images, sizes, out));
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_with_scales_of_their_own() {
+    let mut random = Random::new(10);
+    for (rows, inputs, outputs) in [(1, 64, 20), (53, 48, 70), (30, 13, 16), (7, 3000, 40)] {
+        let case = Case::new(&mut random, Windows::ONE, [rows, 1, 1, inputs], outputs, false);
+        let images: Vec<[f32; 2]> =
+            (0..rows).map(|row| [random.float().abs() + 0.01, (row % 256) as f32 - 128.0]).collect();
+        let weights: Vec<f32> = (0..outputs).map(|_| random.float().abs() + 0.01).collect();
+        let limits = [f32::NEG_INFINITY, f32::INFINITY];
+        let one = |at: usize| {
+            let [scale, zero] = images[at / outputs];
+            (case.convolved(at, zero as i32) as f32 * scale).mul_add(weights[at % outputs], 0.0).to_bits()
+        };
+        let want: Vec<u32> = (0..case.results()).map(one).collect();
+        for path in paths() {
+            let scales = DynamicScales { weights: &weights, bias: None, limits };
+            let packed = case.packed(path, [outputs, inputs]);
+            let made = DynamicConvolution::on(path, packed, Windows::ONE, scales).unwrap();
+            agree(&want, 0, &format!("{path:?}, {rows} rows of {inputs}"), |out| {
+                made.run(&case.images, case.sizes, &images, bytemuck::cast_slice_mut(out))
+            });
         }
     }
 }
@@ -338,6 +366,8 @@ fn what_does_not_fit_is_refused() {
     let new = |windows| Convolution::new(packed(), windows, None, requantise);
     assert!(new(Windows { groups: 2, ..Windows::ONE }).is_err());
     assert!(new(Windows { stride: [0, 1], ..Windows::ONE }).is_err());
+    let enormous = new(Windows { stride: [usize::MAX; 2], ..Windows::ONE }).unwrap();
+    assert!(enormous.run(&[0; 4], [1, 1, 1, 4], &mut [0; 2]).is_ok());
     let product = new(Windows::ONE).unwrap();
     assert!(product.run(&[0; 5], [1, 1, 1, 5], &mut [0; 2]).is_err());
     assert!(product.run(&[0; 4], [1, 1, 1, 4], &mut [0; 3]).is_err());

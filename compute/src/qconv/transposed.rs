@@ -7,10 +7,12 @@
 
 use super::{Convolution, Error, Packed, Requantise, Windows, expect};
 use crate::error::{ErrorKind, room};
+use crate::join::{Rows, join_from};
 use crate::threads::{Cost, for_each_piece_at};
 
-/// Phases, at most: a stride of 8 in both directions.
-const MOST_PHASES: usize = 64;
+/// Phases of a side whose results are joined, and phases, at most: a stride of 8 in both directions.
+const SIDE: usize = 8;
+const MOST_PHASES: usize = SIDE * SIDE;
 
 /// Nanoseconds of a byte that is put in its place.
 const BYTE: f64 = 0.15;
@@ -198,11 +200,22 @@ impl TransposedConvolution {
         for_each_piece_at(Cost::nanoseconds(BYTE), out, line, |first, out| {
             for (row, out) in (first / line..).zip(out.chunks_exact_mut(line)) {
                 let (image, y) = (row / rows, row % rows);
-                for phase in 0..right {
+                let of_phase = |phase: usize| {
                     let (start, [count, width]) = starts[y % down * right + phase];
-                    let from = &scratch[start + (image * count + y / down) * width * outputs..];
+                    &scratch[start + (image * count + y / down) * width * outputs..][..width * outputs]
+                };
+                if right <= SIDE && columns.is_multiple_of(right) {
+                    let mut all = [Rows::default(); SIDE];
+                    for (phase, rows) in all[..right].iter_mut().enumerate() {
+                        *rows = Rows { bytes: bytemuck::cast_slice(of_phase(phase)), len: *outputs };
+                    }
+                    join_from(&all[..right], 0, bytemuck::cast_slice_mut(out));
+                    continue;
+                }
+                for phase in 0..right {
                     let places = out.chunks_exact_mut(*outputs).skip(phase).step_by(right);
-                    places.zip(from.chunks_exact(*outputs)).for_each(|(to, from)| to.copy_from_slice(from));
+                    let from = of_phase(phase).chunks_exact(*outputs);
+                    places.zip(from).for_each(|(to, from)| to.copy_from_slice(from));
                 }
             }
         });

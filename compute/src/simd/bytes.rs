@@ -75,7 +75,7 @@ pub(crate) trait Bytes: Copy {
 
     /// Tiles whose sums fit the registers next to the weights and the inputs: 4 with 24 sums in all, or 1.
     const TILES: usize;
-    /// Rows of inputs for one tile, where one tile is all that fits: as many as there are with several, or more.
+    /// Rows of inputs whose sums for one tile fit the registers.
     const ROWS: usize;
     /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]

@@ -20,8 +20,14 @@ use crate::schema::position;
 /// Lays images out with their channels innermost where that pays.
 pub struct ChannelsLast;
 
-const FIRST: [u8; 4] = [0, 1, 2, 3];
-const LAST: [u8; 4] = [0, 2, 3, 1];
+/// The order with the channels innermost, of images that have them outermost: of one and of two dimensions.
+fn last(order: &[u8]) -> Option<&'static [u8]> {
+    match order {
+        [0, 1, 2] => Some(&[0, 2, 1]),
+        [0, 1, 2, 3] => Some(&[0, 2, 3, 1]),
+        _ => None,
+    }
+}
 
 /// An operator and the positions of its image arguments.
 macro_rules! images {
@@ -56,7 +62,12 @@ static SAME_ORDER_FUSED: &[(&Base, &[usize])] =
 const READS_ANY_ORDER: &[&str] = &["aten::mean.out"];
 
 /// Operators that read and write images in any order, of which each may have its own.
-const ANY_ORDER: &[&str] = &["aten::upsample_bilinear2d.vec_out", "aten::upsample_nearest2d.vec_out"];
+const ANY_ORDER: &[&str] = &[
+    "aten::upsample_bilinear2d.vec_out",
+    "aten::upsample_nearest2d.vec_out",
+    "aten::permute_copy.out",
+    "aten::transpose_copy.int_out",
+];
 
 const TENSORS: usize = position("aten::cat.out", "tensors");
 const JOINED: usize = position("aten::cat.out", "out");
@@ -75,8 +86,11 @@ impl Rewrite for ChannelsLast {
         let mut changed = 0;
         for tensor in 0..graph.tensor_count() as u32 {
             let root = groups.root(tensor);
-            if groups.pays[root as usize] && !groups.fixed[root as usize] && graph.reorder(tensor, &LAST) {
-                changed += 1;
+            if !groups.pays[root as usize] || groups.fixed[root as usize] {
+                continue;
+            }
+            if let Some(last) = last(graph.tensor(tensor).dim_order()) {
+                changed += usize::from(graph.reorder(tensor, last));
             }
         }
         changed
@@ -100,7 +114,7 @@ impl Groups {
             let movable = how.writes == 1 && !how.pinned && how.view_of.is_none();
             let image = tensor.dtype() == ScalarType::FLOAT
                 && tensor.dynamism() == Dynamism::Static
-                && tensor.dim_order() == FIRST;
+                && last(tensor.dim_order()).is_some();
             !movable || !image
         });
         let mut groups = Groups {
@@ -174,6 +188,10 @@ impl Groups {
         let resized = name.contains("pool") || name == "aten::constant_pad_nd.out";
         // Operands that are stretched are read element by element, in whatever order they are.
         let Some((&result, operands)) = tensors.split_last() else { return };
+        // Factors are no images, whatever their sizes are.
+        for &id in ids.iter().filter(|&&id| tensor(graph, id).is_some_and(|other| !tensors.contains(&other))) {
+            self.fix_all(graph, &[id]);
+        }
         for &operand in operands {
             if resized || sizes(operand) == sizes(result) {
                 self.join(result, operand);
@@ -188,11 +206,12 @@ impl Groups {
         let (Some(&list), Some(out)) = (ids.get(TENSORS), ids.get(JOINED).and_then(|&id| tensor(graph, id))) else {
             return self.fix_all(graph, ids);
         };
-        let (Value::TensorList(span), 4) = (graph.value(list), graph.tensor(out).bounds().len()) else {
+        let rank = graph.tensor(out).bounds().len();
+        let Value::TensorList(span) = graph.value(list) else {
             return self.fix_all(graph, ids);
         };
         for &item in graph.items(span) {
-            match tensor(graph, item).filter(|&item| graph.tensor(item).bounds().len() == 4) {
+            match tensor(graph, item).filter(|&item| graph.tensor(item).bounds().len() == rank) {
                 Some(item) => self.join(out, item),
                 None => return self.fix_all(graph, ids),
             }
@@ -207,7 +226,8 @@ impl Groups {
         let weight = tensor_at(conv::FORWARD.weight).map(bounds);
         let transposed = !matches!(graph.value(ids[conv::FORWARD.transposed]), Value::Bool(false));
         let grouped = !matches!(graph.value(ids[conv::FORWARD.groups]), Value::Int(1));
-        let images = [input, output].iter().all(|&image| bounds(image).len() == 4);
+        let rank = weight.map_or(0, <[_]>::len);
+        let images = [input, output].iter().all(|&image| bounds(image).len() == rank);
         let Some(&[_, per_group, ..]) = weight.filter(|_| constant && !(transposed && grouped) && images) else {
             return self.fix_all(graph, ids);
         };

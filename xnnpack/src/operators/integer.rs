@@ -121,7 +121,7 @@ pub(crate) fn convolution(how: Requantize, windows: Windows, packed: Arc<qconv::
 /// Channels whose sums are on the stack at a time.
 const CHANNELS: usize = 64;
 
-/// A convolution of `inputs` channels, one each, with packed weights `[kh * kw, C * multiplier]`.
+/// A convolution of so many channels, each by itself, with packed weights `[kh * kw, C]`.
 pub(crate) fn depthwise(
     how: Requantize,
     windows: Windows,

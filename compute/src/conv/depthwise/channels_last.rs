@@ -181,7 +181,7 @@ pub(in crate::conv) fn meet<'a>(
     window.clear();
     for ky in 0..lines {
         let y = down.start(line) + (ky * down.dilation) as isize;
-        // What is before the first is a great number, too.
+        // A place before the first is a great number, too.
         if (y as usize) < down.input && inside > 0 {
             window.push_same(zeros, before);
             let line = &data[y as usize * images.strides[1] + x * images.strides[2]..];

@@ -117,7 +117,7 @@ impl Bytes for Avx512Vnni {
     bytes_as_they_are!();
 
     const TILES: usize = 4;
-    const ROWS: usize = 12;
+    const ROWS: usize = 8;
 
     #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {

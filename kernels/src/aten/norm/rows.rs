@@ -87,7 +87,8 @@ fn prepare(args: &Prepare<'_>, form: &'static Form) -> Result<Box<dyn Run>, Kern
 
 /// Returns whether images have the channels of a pixel next to each other before and after.
 fn are_pixels(input: &TensorShape<'_>, out: &TensorShape<'_>) -> bool {
-    [input, out].iter().all(|images| images.dim_order == [0, 2, 3, 1])
+    let orders: [&[u8]; 2] = [&[0, 2, 1], &[0, 2, 3, 1]];
+    orders.iter().any(|order| [input, out].iter().all(|images| images.dim_order == *order))
 }
 
 /// Group norm of images whose pixels have their channels next to each other.
