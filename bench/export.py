@@ -1,9 +1,9 @@
 """Exports the models that `edgepack-bench` measures: NAME.pte, NAME_xnn.pte lowered to XNNPACK, NAME_xnn_int8.pte quantised.
 
-usage: python export.py [--onnx] FOLDER [NAME ...]
+usage: python export.py [--onnx | --others] FOLDER [NAME ...]
 
-Needs executorch, torch and torchvision; with --onnx it writes NAME.onnx alone, for other engines, and needs onnx and
-onnxscript as well. Weights are random, with a fixed seed: what is measured is time.
+With --others they are the models of `others.py`. Needs executorch, torch and torchvision; with --onnx it writes NAME.onnx alone, for other engines,
+and needs onnx and onnxscript as well. Weights are random, with a fixed seed: what is measured is time.
 """
 import os
 import sys
@@ -15,6 +15,8 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import XNNPACKQuant
 from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
 from torch import nn
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+from others import OTHERS, OTHERS_DYNAMIC, OTHERS_FLOATS
 
 
 class Layer(nn.Module):
@@ -116,9 +118,9 @@ MODELS = {
     "deep": (lambda: transformer(200, 32, 2), (1, 8, 32)),
 }
 # Models whose activations get their ranges at run time.
-DYNAMIC = ("mlp", "transformer")
+DYNAMIC = ("mlp", "transformer", *OTHERS_DYNAMIC)
 # Exported as floats alone: what the table compares in 8 bits are the others.
-FLOATS = ("gru", "segmenter", "shufflenet_v2", "densenet121")
+FLOATS = ("gru", "segmenter", "shufflenet_v2", "densenet121", *OTHERS_FLOATS)
 # Exported in its portable form alone: measured for its number of values.
 PORTABLE = ("deep",)
 
@@ -137,7 +139,7 @@ def write(folder, name, program):
 
 
 def build(name):
-    make, sizes = MODELS[name]
+    make, sizes = (MODELS | OTHERS)[name]
     torch.manual_seed(0)
     return make().eval(), (torch.randn(sizes),)
 
@@ -163,8 +165,8 @@ def export(folder, name):
 
 
 if __name__ == "__main__":
-    onnx = sys.argv[1] == "--onnx"
-    target, *chosen = sys.argv[1 + onnx:]
+    onnx, others = (sys.argv[1] == flag for flag in ("--onnx", "--others"))
+    target, *chosen = sys.argv[1 + (onnx or others):]
     os.makedirs(target, exist_ok=True)
-    for model_name in chosen or MODELS:
+    for model_name in chosen or (OTHERS if others else MODELS):
         (export_onnx if onnx else export)(target, model_name)
