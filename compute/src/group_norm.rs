@@ -36,7 +36,7 @@ impl Pixels {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if output, statistics, factors or scratch memory are shorter than the
+/// [`ErrorKind::Geometry`] if output, statistics, factors or scratch memory are shorter than the
 /// images need, or groups do not divide the channels.
 ///
 /// ```
