@@ -160,16 +160,15 @@ impl Weights {
         )
     }
 
-    /// Packs weights of eight bits `[taps, outputs]` of one channel each, for so many inputs and outputs, or finds them
-    /// packed; charged to the method.
+    /// Packs weights of eight bits `[taps, channels]` of one channel each, or finds them packed; charged to the method.
     pub fn depthwise(
         &self,
         stored: Stored,
-        channels: [usize; 2],
+        channels: usize,
         windows: &qconv::Windows,
         retained: Retained<'_>,
     ) -> Result<Arc<qconv::PackedTaps>, KernelError> {
-        let sizes = [windows.kernel[0].saturating_mul(windows.kernel[1]), channels[1]];
+        let sizes = [windows.kernel[0].saturating_mul(windows.kernel[1]), channels];
         self.packed(
             &Form {
                 stored,

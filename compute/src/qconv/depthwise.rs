@@ -24,7 +24,7 @@ const MULTIPLICATION: f64 = 0.03;
 /// Pixels of a piece of a line that is all of an image.
 const PIECE: usize = 32;
 
-/// A convolution of statically quantised images with weights `[kh, kw, outputs]`; each channel has as many outputs.
+/// A convolution of statically quantised images with weights `[kh, kw, channels]`, of each channel by itself.
 pub struct Depthwise {
     packed: Arc<PackedTaps>,
     /// Blocks of channels, unless the plain loop computes all.
@@ -33,7 +33,6 @@ pub struct Depthwise {
     starts: Vec<i32>,
     factors: Vec<f32>,
     windows: Windows,
-    inputs: usize,
     limits: [f32; 2],
     zeros: [i32; 2],
     path: BytesPath,
@@ -46,55 +45,51 @@ struct Block {
 }
 
 impl Depthwise {
-    /// A convolution of `inputs` channels with these weights, which were packed for as many and for these windows.
+    /// A convolution with these weights, which were packed for these windows.
     pub fn new(
         packed: impl Into<Arc<PackedTaps>>,
-        inputs: usize,
         windows: Windows,
         bias: Option<&[i32]>,
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
-        Self::on(BytesPath::best(), packed.into(), inputs, windows, bias, requantise)
+        Self::on(BytesPath::best(), packed.into(), windows, bias, requantise)
     }
 
     pub(super) fn on(
         path: BytesPath,
         packed: Arc<PackedTaps>,
-        inputs: usize,
         windows: Windows,
         bias: Option<&[i32]>,
         requantise: Requantise<'_>,
     ) -> Result<Self, Error> {
-        let [_, outputs] = packed.sizes();
+        let [_, channels] = packed.sizes();
         windows.check()?;
-        requantise.check(outputs)?;
-        expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
-        expect("channels past those of the image", outputs % inputs.max(1), 0)?;
-        if *packed.order() != TapOrder::of(path, [inputs, outputs], &windows) {
+        requantise.check(channels)?;
+        expect("biases", bias.map_or(channels, <[i32]>::len), channels)?;
+        if *packed.order() != TapOrder::of(path, channels, &windows) {
             return Err(Error::new(ErrorKind::Geometry, "weights that were packed for other windows"));
         }
         let zeros = [requantise.input_zero, requantise.output_zero].map(i32::from);
-        let (mut starts, mut factors) = (room(outputs)?, room(outputs)?);
+        let (mut starts, mut factors) = (room(channels)?, room(channels)?);
         for (channel, sum) in packed.sums().iter().enumerate() {
             starts.push(bias.map_or(0, |bias| bias[channel]).wrapping_sub(zeros[0].wrapping_mul(*sum)));
             factors.push(requantise.factor(channel));
         }
         let limits = requantise.limits();
-        let mut depthwise =
-            Depthwise { packed, blocks: Vec::new(), starts, factors, windows, inputs, limits, zeros, path };
+        let mut depthwise = Depthwise { packed, blocks: Vec::new(), starts, factors, windows, limits, zeros, path };
         if !depthwise.packed.order().is_plain() {
             depthwise.blocks = depthwise.tables()?;
         }
         Ok(depthwise)
     }
 
-    /// Bytes that a convolution of so many outputs takes besides its weights.
-    pub fn bytes(outputs: usize) -> usize {
-        let blocks = outputs.div_ceil(LANES).saturating_mul(size_of::<Block>());
-        blocks.saturating_add(outputs.saturating_mul(size_of::<i32>() + size_of::<f32>()))
+    /// Bytes that a convolution of so many channels takes besides its weights.
+    pub fn bytes(channels: usize) -> usize {
+        let blocks = channels.div_ceil(LANES).saturating_mul(size_of::<Block>());
+        blocks.saturating_add(channels.saturating_mul(size_of::<i32>() + size_of::<f32>()))
     }
 
-    fn outputs(&self) -> usize {
+    fn channels(&self) -> usize {
         self.starts.len()
     }
 
@@ -109,7 +104,7 @@ impl Depthwise {
             DepthwiseOrder::Fours { channel, offset } => (Some(channel), offset),
             DepthwiseOrder::Taps | DepthwiseOrder::Pairs => (None, 0),
         };
-        let mut all = room(self.outputs().div_ceil(LANES))?;
+        let mut all = room(self.channels().div_ceil(LANES))?;
         for block in blocks(self.packed.order()) {
             let mut scales =
                 DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };
@@ -127,19 +122,19 @@ impl Depthwise {
 
     /// Computes images `[n, h, w, c]`.
     pub fn run(&self, images: &[i8], [n, h, w, c]: [usize; 4], out: &mut [i8]) -> Result<(), Error> {
-        expect("channels", c, self.inputs)?;
+        expect("channels", c, self.channels())?;
         expect("inputs", images.len(), n * h * w * c)?;
         let (windows, sizes) = self.along([h, w]);
         let counts = windows.counts(sizes);
-        expect("results", out.len(), n * counts[0] * counts[1] * self.outputs())?;
+        expect("results", out.len(), n * counts[0] * counts[1] * self.channels())?;
         if out.is_empty() {
             return Ok(());
         }
         let cost = Cost::nanoseconds(MULTIPLICATION * windows.taps() as f64);
         // Neighbouring windows have columns in common, so that lines are whole; a line that is all of an image is not.
         let unit = if counts[0] == 1 && !self.packed.order().by_column() { counts[1].min(PIECE) } else { counts[1] };
-        for_each_piece_at(cost, out, unit * self.outputs(), |start, out| {
-            let first = start / self.outputs();
+        for_each_piece_at(cost, out, unit * self.channels(), |start, out| {
+            let first = start / self.channels();
             self.path.run(Lines { depthwise: self, windows: &windows, images, sizes, counts, first, out });
         });
         Ok(())
@@ -149,7 +144,7 @@ impl Depthwise {
     fn along(&self, [h, w]: [usize; 2]) -> (Windows, [usize; 2]) {
         let Windows { kernel, stride, dilation, padding, groups } = self.windows;
         // Weights are in the order of the taps, which stays; several pixels are never together.
-        let is_ordered = self.outputs() >= LANES && !self.packed.order().by_column();
+        let is_ordered = self.channels() >= LANES && !self.packed.order().by_column();
         if w != 1 || kernel[1] != 1 || padding[1] != [0; 2] || !is_ordered {
             return (self.windows, [h, w]);
         }
@@ -182,8 +177,7 @@ impl WithBytes for Lines<'_> {
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
         let Lines { depthwise, windows, images, .. } = self;
-        let Depthwise { inputs, .. } = depthwise;
-        let ([oh, ow], outputs) = (self.counts, depthwise.outputs());
+        let ([oh, ow], channels) = (self.counts, depthwise.channels());
         let padding = [depthwise.zeros[0] as i8; LANES];
         let line = Line { depthwise, windows, images, width: self.sizes[1], padding: &padding };
         let mut columns = [bytes.column([&padding; 4]); 2 * COLUMNS];
@@ -191,15 +185,15 @@ impl WithBytes for Lines<'_> {
         let (mut pixel, mut left) = (self.first, self.out);
         while !left.is_empty() {
             let (image, y, x) = (pixel / ow / oh, pixel / ow % oh, pixel % ow);
-            let pixels = (ow - x).min(left.len() / outputs);
-            let (out, rest) = left.split_at_mut(pixels * outputs);
+            let pixels = (ow - x).min(left.len() / channels);
+            let (out, rest) = left.split_at_mut(pixels * channels);
             (pixel, left) = (pixel + pixels, rest);
             // Where each tap would see the image if its window began with the line.
             for (tap, start) in starts.iter_mut().enumerate().take(windows.taps()) {
                 let (ky, kx) = (tap / windows.kernel[1], tap % windows.kernel[1]);
                 let place = windows.place(0, y, ky, self.sizes[0]);
                 let row = |y: usize| (image * self.sizes[0] + y) * self.sizes[1];
-                *start = place.map(|y| (row(y) + kx * windows.dilation[1]) * inputs);
+                *start = place.map(|y| (row(y) + kx * windows.dilation[1]) * channels);
             }
             if depthwise.blocks.is_empty() {
                 line.plain([image, y], self.sizes[0], x..x + pixels, out);
@@ -233,7 +227,8 @@ impl Line<'_> {
         from: usize,
         out: &mut [i8],
     ) {
-        let Line { depthwise: Depthwise { inputs: channels, .. }, windows, .. } = self;
+        let Line { depthwise, windows, .. } = self;
+        let channels = depthwise.channels();
         let (stride, padding) = (windows.stride[1], windows.padding[1][0]);
         let reach = (windows.kernel[1] - 1) * windows.dilation[1];
         let (count, together) = (from + out.len() / channels, self.depthwise.together());
@@ -266,7 +261,8 @@ impl Line<'_> {
     /// images; `begin` is the place of the first tap in a line. Returns how many times several there were.
     #[inline(always)]
     fn inside<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], begin: usize, out: &mut [i8]) -> usize {
-        let Line { depthwise: Depthwise { inputs: channels, blocks, packed, .. }, windows, .. } = self;
+        let Line { depthwise: Depthwise { blocks, packed, .. }, windows, .. } = self;
+        let channels = self.depthwise.channels();
         let taps = windows.taps();
         let out_step = self.depthwise.together() * channels;
         let step = windows.stride[1] * out_step;
@@ -316,11 +312,10 @@ impl Line<'_> {
     /// Computes pixels one number after the other.
     #[inline(always)]
     fn plain(&self, [image, y]: [usize; 2], height: usize, pixels: std::ops::Range<usize>, out: &mut [i8]) {
-        let Line { depthwise: Depthwise { packed, starts, factors, limits, zeros, inputs, .. }, windows, .. } = self;
+        let Line { depthwise: Depthwise { packed, starts, factors, limits, zeros, .. }, windows, .. } = self;
         let weights = packed.weights();
-        let outputs = starts.len();
-        let multiplier = outputs / (*inputs).max(1);
-        for (x, out) in pixels.zip(out.chunks_exact_mut(outputs)) {
+        let channels = starts.len();
+        for (x, out) in pixels.zip(out.chunks_exact_mut(channels)) {
             for (channel, out) in out.iter_mut().enumerate() {
                 // Taps that see no image see its zero.
                 let mut sum = starts[channel];
@@ -330,9 +325,9 @@ impl Line<'_> {
                         let place = line.zip(windows.place(1, x, kx, self.width));
                         let seen = place.map_or(zeros[0], |(y, x)| {
                             let pixel = (image * height + y) * self.width + x;
-                            self.images[pixel * inputs + channel / multiplier].into()
+                            self.images[pixel * channels + channel].into()
                         });
-                        let weight = weights[(ky * windows.kernel[1] + kx) * outputs + channel];
+                        let weight = weights[(ky * windows.kernel[1] + kx) * channels + channel];
                         sum = sum.wrapping_add(seen.wrapping_mul(weight.into()));
                     }
                 }
@@ -397,7 +392,7 @@ impl<'a, B: Bytes, const W: usize, const D: usize, const S: usize> Apart<B> for 
     #[inline(always)]
     fn run(self, bytes: B) {
         let ColumnBlock { line, block, rows, weights, columns, out } = self;
-        let channels = &line.depthwise.inputs;
+        let channels = line.depthwise.channels();
         let left = line.windows.padding[1][0];
         let padding = [bytes.column([line.padding; 4]); D];
         // Windows of as many columns as there are.
@@ -420,7 +415,7 @@ impl<'a, B: Bytes, const W: usize, const D: usize, const S: usize> Apart<B> for 
                 for (row, seen) in seen.iter_mut().enumerate() {
                     let Some(seen) = seen else { continue };
                     taps[row / 4][row % 4] = seen.first_chunk().unwrap_or(line.padding);
-                    *seen = seen.get(*channels..).unwrap_or(&[]);
+                    *seen = seen.get(channels..).unwrap_or(&[]);
                 }
                 for (to, taps) in to.iter_mut().zip(taps) {
                     *to = bytes.column(taps);
@@ -430,7 +425,7 @@ impl<'a, B: Bytes, const W: usize, const D: usize, const S: usize> Apart<B> for 
                 columns: columns.as_flattened(),
                 step: S * D,
                 weights,
-                out_step: *channels,
+                out_step: channels,
                 out_len: LANES.min(channels - block.first),
             };
             bytes.depthwise_columns(&columns, &block.scales, &mut out[block.first..]);

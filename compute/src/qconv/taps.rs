@@ -19,8 +19,7 @@ pub(super) type Taps = [Lanes<i8>; UNIT];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TapOrder {
     kernel: [usize; 2],
-    inputs: usize,
-    outputs: usize,
+    channels: usize,
     /// Pixels that are computed together where all of them see the image.
     together: usize,
     /// True if groups are the columns of windows, one after the other.
@@ -28,21 +27,21 @@ pub(super) struct TapOrder {
 }
 
 impl TapOrder {
-    /// The order for windows over images of so many inputs.
-    pub fn of(path: BytesPath, [inputs, outputs]: [usize; 2], windows: &Windows) -> TapOrder {
+    /// The order for windows over images of so many channels.
+    pub fn of(path: BytesPath, channels: usize, windows: &Windows) -> TapOrder {
         let (kernel, stride) = (windows.kernel, windows.stride[1]);
-        let together = if stride == 1 { (LANES / outputs.max(1)).max(1) } else { 1 };
+        let together = if stride == 1 { (LANES / channels.max(1)).max(1) } else { 1 };
         // Those that `Line::run_columns` has loops for.
         let is_square = kernel == [3, 3] || kernel == [5, 5];
         let has_columns = is_square && windows.dilation[1] == 1 && (1..=2).contains(&stride);
         let shares_columns = !matches!(path.depthwise_order(), DepthwiseOrder::Pairs);
-        let by_column = inputs == outputs && outputs >= LANES && has_columns && shares_columns;
-        TapOrder { kernel, inputs, outputs, together, by_column }
+        let by_column = channels >= LANES && has_columns && shares_columns;
+        TapOrder { kernel, channels, together, by_column }
     }
 
     /// Returns whether a plain loop computes all, which needs no groups.
     pub fn is_plain(&self) -> bool {
-        self.inputs != self.outputs || self.taps().div_ceil(UNIT) > GROUPS
+        self.taps().div_ceil(UNIT) > GROUPS
     }
 
     /// Returns whether groups are the columns of windows.
@@ -78,15 +77,15 @@ impl TapOrder {
 
     /// Bytes of the groups of taps, of the weights and of the sums; `None` if they cannot be counted.
     fn lengths(&self) -> Option<[usize; 3]> {
-        let groups = if self.is_plain() { 0 } else { self.outputs.div_ceil(LANES).checked_mul(self.depth())? };
+        let groups = if self.is_plain() { 0 } else { self.channels.div_ceil(LANES).checked_mul(self.depth())? };
         let whole = |bytes: usize| bytes.checked_next_multiple_of(size_of::<Group>());
-        let weights = self.kernel[0].checked_mul(self.kernel[1])?.checked_mul(self.outputs)?;
-        let sums = self.outputs.checked_mul(size_of::<i32>())?;
+        let weights = self.kernel[0].checked_mul(self.kernel[1])?.checked_mul(self.channels)?;
+        let sums = self.channels.checked_mul(size_of::<i32>())?;
         Some([groups.checked_mul(size_of::<Taps>())?, whole(weights)?, whole(sums)?])
     }
 }
 
-/// Packed weights `[taps, outputs]` of a convolution of one channel each, and the sums of the weights of each channel.
+/// Packed weights `[taps, channels]` of a convolution of one channel each, and the sums of the weights of each channel.
 ///
 /// Groups of four taps, block by block of channels, are followed by the weights as they are, for the plain loop, and by the
 /// sums, each from a new group of bytes on.
@@ -102,7 +101,7 @@ pub struct PackedTaps {
 pub(super) struct Block {
     /// The first channel.
     pub first: usize,
-    outputs: usize,
+    channels: usize,
     /// Lanes that have a channel, where channels are fewer than lanes: pixels next to each other repeat the channels.
     repeated: usize,
 }
@@ -110,72 +109,65 @@ pub(super) struct Block {
 impl Block {
     /// The channel of a lane, of which some have none.
     pub fn channel(&self, lane: usize) -> Option<usize> {
-        match self.outputs {
+        match self.channels {
             LANES.. => Some(self.first + lane),
-            outputs => (lane < self.repeated).then(|| lane % outputs),
+            channels => (lane < self.repeated).then(|| lane % channels),
         }
     }
 }
 
 /// Blocks of channels. The last one begins early enough to be whole, if it can be.
 pub(super) fn blocks(order: &TapOrder) -> impl Iterator<Item = Block> + use<> {
-    let TapOrder { outputs, together, .. } = *order;
-    let first = (0..outputs).step_by(LANES).map(move |first| first.min(outputs.saturating_sub(LANES)));
-    first.map(move |first| Block { first, outputs, repeated: together * outputs })
+    let TapOrder { channels, together, .. } = *order;
+    let first = (0..channels).step_by(LANES).map(move |first| first.min(channels.saturating_sub(LANES)));
+    first.map(move |first| Block { first, channels, repeated: together * channels })
 }
 
 impl PackedTaps {
     /// The layout of packed weights on this machine, by name: another name where they would be packed in another order.
-    pub fn layout(channels: [usize; 2], windows: &Windows) -> String {
+    pub fn layout(channels: usize, windows: &Windows) -> String {
         let order = match BytesPath::best().depthwise_order() {
             DepthwiseOrder::Fours { .. } => "interleaved",
             DepthwiseOrder::Pairs => "in pairs",
             DepthwiseOrder::Taps => "one after the other",
         };
-        let TapOrder { kernel: [height, width], inputs, together, by_column, .. } =
+        let TapOrder { kernel: [height, width], together, by_column, .. } =
             TapOrder::of(BytesPath::best(), channels, windows);
         let columns = if by_column { "by columns" } else { "by rows" };
         format!(
-            "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, of {inputs} inputs, {together} pixels at a time, \
-             then rows and sums"
+            "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, {together} pixels at a time, then rows and sums"
         )
     }
 
-    /// Bytes that packed weights for images of so many inputs, and so many outputs, take; `None` if they cannot be counted.
-    pub fn packed_len(channels: [usize; 2], windows: &Windows) -> Option<usize> {
+    /// Bytes that packed weights for images of so many channels take; `None` if they cannot be counted.
+    pub fn packed_len(channels: usize, windows: &Windows) -> Option<usize> {
         let [taps, weights, sums] = TapOrder::of(BytesPath::best(), channels, windows).lengths()?;
         taps.checked_add(weights)?.checked_add(sums)
     }
 
-    /// Packs weights `[kh, kw, outputs]` for images of so many inputs, and so many outputs.
+    /// Packs weights `[kh, kw, channels]`.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Geometry`] if there are more or fewer weights; [`ErrorKind::Memory`].
-    pub fn new(weights: &[i8], channels: [usize; 2], windows: &Windows) -> Result<PackedTaps, Error> {
+    pub fn new(weights: &[i8], channels: usize, windows: &Windows) -> Result<PackedTaps, Error> {
         Self::on(BytesPath::best(), weights, channels, windows)
     }
 
-    pub(super) fn on(
-        path: BytesPath,
-        weights: &[i8],
-        channels: [usize; 2],
-        windows: &Windows,
-    ) -> Result<PackedTaps, Error> {
+    pub(super) fn on(path: BytesPath, weights: &[i8], channels: usize, windows: &Windows) -> Result<PackedTaps, Error> {
         windows.check()?;
-        let outputs = channels[1];
-        expect("weights", weights.len(), windows.taps().saturating_mul(outputs))?;
+        expect("weights", weights.len(), windows.taps().saturating_mul(channels))?;
         let mut packed = PackedTaps::zeroed(path, channels, windows)?;
         let taps = packed.order;
         let (groups, plain, sums) = packed.parts();
         plain[..weights.len()].copy_from_slice(weights);
-        run_wide(Add { weights, sums: &mut sums[..outputs] });
+        run_wide(Add { weights, sums: &mut sums[..channels] });
         for (block, groups) in blocks(&taps).zip(groups.chunks_exact_mut(taps.depth().max(1))) {
             for (group, to) in groups.iter_mut().enumerate() {
                 let mut four: Taps = [[0; LANES]; UNIT];
                 for (at, lanes) in four.iter_mut().enumerate() {
                     let Some(tap) = taps.tap(group, at) else { continue };
-                    let row = &weights[tap * outputs..][..outputs];
+                    let row = &weights[tap * channels..][..channels];
                     match row.get(block.first..).and_then(|row| row.first_chunk()) {
                         Some(row) => *lanes = *row,
                         None => (0..LANES)
@@ -207,7 +199,7 @@ impl PackedTaps {
     /// Packed weights of bytes that `fill` writes, [`PackedTaps::packed_len`] of them; any bytes are some weights. `None` if
     /// it says that there are none.
     pub fn of_packed(
-        channels: [usize; 2],
+        channels: usize,
         windows: &Windows,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> Result<Option<PackedTaps>, Error> {
@@ -216,7 +208,7 @@ impl PackedTaps {
         Ok(filled.then_some(packed))
     }
 
-    fn zeroed(path: BytesPath, channels: [usize; 2], windows: &Windows) -> Result<PackedTaps, Error> {
+    fn zeroed(path: BytesPath, channels: usize, windows: &Windows) -> Result<PackedTaps, Error> {
         let order = TapOrder::of(path, channels, windows);
         let lengths = order.lengths();
         let lengths = lengths.ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
@@ -227,8 +219,8 @@ impl PackedTaps {
 
     /// The groups of taps, the weights and the sums, to write.
     fn parts(&mut self) -> (&mut [Taps], &mut [i8], &mut [i32]) {
-        let [taps, outputs] = self.sizes();
-        let weights = (taps * outputs).next_multiple_of(size_of::<Group>());
+        let [taps, channels] = self.sizes();
+        let weights = (taps * channels).next_multiple_of(size_of::<Group>());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(self.groups.all_mut());
         let (groups, rest) = bytes.split_at_mut(self.taps * size_of::<Taps>());
         let (weights, sums) = rest.split_at_mut(weights);
@@ -240,9 +232,9 @@ impl PackedTaps {
         bytemuck::cast_slice(self.groups.all())
     }
 
-    /// Taps, and outputs.
+    /// Taps, and channels.
     pub fn sizes(&self) -> [usize; 2] {
-        [self.order.taps(), self.order.outputs]
+        [self.order.taps(), self.order.channels]
     }
 
     /// The order of taps and channels.
@@ -257,18 +249,18 @@ impl PackedTaps {
         bytemuck::cast_slice(&self.packed()[..self.taps * size_of::<Taps>()])
     }
 
-    /// The weights as they are, `[taps, outputs]`.
+    /// The weights as they are, `[taps, channels]`.
     #[inline(always)]
     pub(super) fn weights(&self) -> &[i8] {
-        let [taps, outputs] = self.sizes();
-        bytemuck::cast_slice(&self.packed()[self.taps * size_of::<Taps>()..][..taps * outputs])
+        let [taps, channels] = self.sizes();
+        bytemuck::cast_slice(&self.packed()[self.taps * size_of::<Taps>()..][..taps * channels])
     }
 
     /// The sums of the weights of each channel, wrapped.
     pub(super) fn sums(&self) -> &[i32] {
-        let [taps, outputs] = self.sizes();
-        let start = self.taps * size_of::<Taps>() + (taps * outputs).next_multiple_of(size_of::<Group>());
-        bytemuck::cast_slice(&self.packed()[start..][..outputs * size_of::<i32>()])
+        let [taps, channels] = self.sizes();
+        let start = self.taps * size_of::<Taps>() + (taps * channels).next_multiple_of(size_of::<Group>());
+        bytemuck::cast_slice(&self.packed()[start..][..channels * size_of::<i32>()])
     }
 }
 

@@ -228,10 +228,11 @@ impl Lowering<'_> {
             Kind::Depthwise if weighted.zero == 0 => {
                 let [inputs, outputs] = [x, w].map(|of| of.shape.dims().last().map_or(0, |dim| *dim as usize));
                 if inputs == outputs {
-                    let packed = self.values.weights.depthwise(stored, [inputs, outputs], &windows, retained)?;
-                    (w, integer::depthwise(weighted.how, windows, inputs, packed))
+                    let packed = self.values.weights.depthwise(stored, outputs, &windows, retained)?;
+                    (w, integer::depthwise(weighted.how, windows, packed))
                 } else {
                     // A channel with several outputs is a group of one input; weights are stored tap by tap.
+                    let windows = Windows { groups: inputs, ..windows };
                     let stored = Stored { columns: Some(outputs), ..stored };
                     let sizes = [outputs, windows.kernel[0].saturating_mul(windows.kernel[1])];
                     let packed = self.values.weights.convolution(stored, sizes, &windows, retained)?;

@@ -122,22 +122,17 @@ pub(crate) fn convolution(how: Requantize, windows: Windows, packed: Arc<qconv::
 const CHANNELS: usize = 64;
 
 /// A convolution of so many channels, each by itself, with packed weights `[kh * kw, C]`.
-pub(crate) fn depthwise(
-    how: Requantize,
-    windows: Windows,
-    inputs: usize,
-    packed: Arc<qconv::PackedTaps>,
-) -> Arc<dyn Operator> {
+pub(crate) fn depthwise(how: Requantize, windows: Windows, packed: Arc<qconv::PackedTaps>) -> Arc<dyn Operator> {
     own("xnnpack::depthwise.int8", PRODUCT, Alias::Disjoint, move |args| {
-        let [_, outputs] = packed.sizes();
-        let retained = qconv::Depthwise::bytes(outputs);
+        let [_, channels] = packed.sizes();
+        let retained = qconv::Depthwise::bytes(channels);
         args.retained().reserve(retained)?;
         let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
-        let depthwise = qconv::Depthwise::new(packed, inputs, windows, bias, how.of_channels())?;
+        let depthwise = qconv::Depthwise::new(packed, windows, bias, how.of_channels())?;
         retaining(retained, move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
+            let [n, h, w, c] = image_sizes(cx, Some(channels))?;
             let [oh, ow] = windows.counts([h, w]);
-            cx.resize(OUT, &[n, oh, ow, outputs])?;
+            cx.resize(OUT, &[n, oh, ow, channels])?;
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
             Ok(depthwise.run(x, [n, h, w, c], views.out(OUT)?.as_mut_slice::<i8>()?)?)

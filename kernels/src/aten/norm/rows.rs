@@ -91,15 +91,21 @@ fn are_pixels(input: &TensorShape<'_>, out: &TensorShape<'_>) -> bool {
     orders.iter().any(|order| [input, out].iter().all(|images| images.dim_order == *order))
 }
 
-/// Group norm of images whose pixels have their channels next to each other.
-fn run_pixels(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let (rows, statistics) = group_rows(cx)?;
-    let eps = cx.double(GROUP.eps)?;
+/// Resizes all outputs. Returns the rows of the call, and what is added to their variances.
+fn resized(form: &Form, cx: &mut KernelContext<'_>) -> Result<(Rows, f64), KernelError> {
+    let (rows, statistics) = (form.rows)(cx)?;
+    let eps = cx.double(form.eps)?;
     let sizes = Dims::from_slice(cx.meta(INPUT)?.sizes).unwrap_or_default();
-    cx.resize(GROUP.out, &sizes)?;
-    for stat in GROUP.statistics {
+    cx.resize(form.out, &sizes)?;
+    for stat in form.statistics {
         cx.resize(stat, &statistics)?;
     }
+    Ok((rows, eps))
+}
+
+/// Group norm of images whose pixels have their channels next to each other.
+fn run_pixels(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+    let (rows, eps) = resized(&GROUP, cx)?;
     let views = cx.views();
     let (input, mut out) = (views.tensor(INPUT)?.as_slice::<f32>()?, views.out(GROUP.out)?);
     let weight = factors::<f32>(&views, GROUP.weight, "weight", &rows)?;
@@ -167,13 +173,7 @@ fn group_rows(cx: &KernelContext<'_>) -> Result<(Rows, Dims), KernelError> {
 }
 
 fn run<T: Number<Compute: Float>>(form: &Form, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-    let (rows, statistics) = (form.rows)(cx)?;
-    let eps = cx.double(form.eps)?;
-    let sizes = Dims::from_slice(cx.meta(INPUT)?.sizes).unwrap_or_default();
-    cx.resize(form.out, &sizes)?;
-    for stat in form.statistics {
-        cx.resize(stat, &statistics)?;
-    }
+    let (rows, eps) = resized(form, cx)?;
     let views = cx.views();
     let (input, mut target) = (views.tensor(INPUT)?, views.out(form.out)?);
     let bytes = repacked_bytes(&input.meta());
