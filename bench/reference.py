@@ -1,4 +1,5 @@
-"""Times the reference on request: the other lane of `edgepack-bench suite`, `operators`, `serialize`, `lower` and `delegates`.
+"""Times the reference on request: the other lane of `edgepack-bench suite`, `language`, `operators`, `serialize`, `lower` and
+`delegates`.
 
 usage: python reference.py MODELS_DIR THREADS
 
@@ -13,6 +14,10 @@ name of an error:
     delegate PATH    the same, with the parts that XNNPACK takes given to it
     keep FILE    writes the last file that `delegate` made
     cases PATH    takes the inputs of a first run from `cases.safetensors` beside an archive, or from its own name
+    prompt LENGTH 0 VOCABULARY NAME    a language model takes a prompt
+    single LENGTH TIMES VOCABULARY NAME    so many single tokens behind it
+    first LENGTH 0 VOCABULARY NAME    opens the file, and takes a prompt
+    telling LENGTH TIMES VOCABULARY NAME    `growth` of opening a file and taking a prompt and single tokens
     growth NAME    bytes that this process has resident at most for loading a program from its file and running it, besides
         what it has before; the first request of a process
     fresh NAME    loads a program anew and runs it once on those inputs, as later `run`s do
@@ -215,6 +220,64 @@ def growth(name):
     return peak(name) - before
 
 
+def language(what):
+    length, times, vocabulary, name = what.split(" ", 3)
+    return int(length), int(times), int(vocabulary), name
+
+
+def tokens_of(count, vocabulary):
+    return [(at * 7919 + 13) % vocabulary for at in range(count)]
+
+
+def open_language(name):
+    # Registers attention over a cache and quantised operators.
+    import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401
+    import executorch.kernels.quantized  # noqa: F401
+
+    return runtime.load_program(os.path.join(FOLDER, f"{name}.pte")).load_method("forward")
+
+
+def take(method, tokens, at):
+    return method._method.call([torch.tensor([tokens]), torch.tensor([at])], False)
+
+
+def prompt(what):
+    length, _, vocabulary, name = language(what)
+    if name not in methods:
+        methods[name] = open_language(name)
+    start = time.perf_counter_ns()
+    take(methods[name], tokens_of(length, vocabulary), 0)
+    return time.perf_counter_ns() - start
+
+
+def single(what):
+    length, times, vocabulary, name = language(what)
+    tokens = tokens_of(length, vocabulary)
+    start = time.perf_counter_ns()
+    for index in range(times):
+        take(methods[name], [tokens[index % length]], length + index)
+    return time.perf_counter_ns() - start
+
+
+def first(what):
+    length, _, vocabulary, name = language(what)
+    start = time.perf_counter_ns()
+    take(open_language(name), tokens_of(length, vocabulary), 0)
+    return time.perf_counter_ns() - start
+
+
+def telling(what):
+    # Registers what it needs beforehand.
+    import executorch.extension.llm.custom_ops.custom_ops  # noqa: F401
+    import executorch.kernels.quantized  # noqa: F401
+
+    forget_peak(what)
+    before = status("VmRSS:")
+    prompt(what)
+    single(what)
+    return peak(what) - before
+
+
 REQUESTS = {
     "load": lambda name: load(name)[0],
     "run": run,
@@ -230,6 +293,10 @@ REQUESTS = {
     "forget-peak": forget_peak,
     "peak": peak,
     "growth": growth,
+    "prompt": prompt,
+    "single": single,
+    "first": first,
+    "telling": telling,
 }
 # Nothing but answers goes to the output, whatever libraries print.
 answers, sys.stdout = sys.stdout, sys.stderr

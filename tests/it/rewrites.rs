@@ -292,6 +292,45 @@ fn convolutions_of_large_images_are_computed_together() {
     }
 }
 
+/// A stack of `count` times 3 rows through a linear layer as exporters write it for tensors that are not contiguous: `w` is
+/// transposed, repeated for every matrix of the stack, and multiplied with. If `given_back`, so is the repeated matrix.
+fn repeated(count: i32, given_back: bool, amounts: bool) -> Assembly {
+    let mut a = Assembly::new();
+    let x = a.planned_at(float(&[count, 3, 4]), 0);
+    let weight = if amounts { positive(numbers(20), 1.0) } else { numbers(20) };
+    let w = a.constant(float(&[5, 4]), &weight);
+    let turned = a.planned_at(float(&[4, 5]), 1024);
+    let stack = a.planned_at(float(&[count, 4, 5]), 2048);
+    let seen = a.planned_at(float(&[count, 4, 5]), 2048);
+    let (y, z) = (a.planned_at(float(&[count, 3, 5]), 3072), a.planned_at(float(&[count, 3, 5]), 4096));
+    let order = [a.int(1), a.int(0)];
+    let order = a.ints(&order);
+    let sizes = [count, 4, 5].map(|size| a.int(size.into()));
+    let sizes = a.ints(&sizes);
+    let implicit = a.bool(false);
+    a.call("aten::permute_copy.out", &[w, order, turned, turned]);
+    a.call("aten::expand_copy.out", &[turned, sizes, implicit, stack, stack]);
+    a.call("aten::bmm.out", &[x, seen, y, y]);
+    a.call("aten::relu.out", &[y, z, z]);
+    a.inputs(&[x]);
+    let outputs: &[Id] = if given_back { &[z, stack] } else { &[z] };
+    a.outputs(outputs);
+    a
+}
+
+#[test]
+fn a_repeated_matrix_is_multiplied_with_once() {
+    for (count, given_back) in [(1, false), (3, false), (3, true)] {
+        let amounts = repeated(count, given_back, true);
+        let apart = Apart::Sums { amounts: &amounts, roundings: ROUNDINGS };
+        let names = runs_alike(&repeated(count, given_back, false), &[count as usize, 3, 4], apart);
+        match given_back {
+            false => assert_eq!(names, ["edgepack::bmm.repeated_epilogue_out"], "{count}"),
+            true => assert!(!names.iter().any(|name| name.contains("repeated")), "{names:?}"),
+        }
+    }
+}
+
 #[test]
 fn what_is_read_twice_is_computed() {
     let amounts = images("aten::relu.out", true, true);

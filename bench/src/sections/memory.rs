@@ -12,7 +12,7 @@ use edgepack_executor::{LoadMethod, MemoryBytes, Options};
 use edgepack_kernels::registry;
 use edgepack_loader::{Error, MappedFile, OpenOptions, Program};
 
-use super::{Inputs, run_once};
+use super::{Inputs, language, run_once};
 use crate::{live, programs, resident};
 
 /// The argument that makes this binary measure one model: a path and how to open it follow.
@@ -51,9 +51,9 @@ fn child(path: &Path, how: &str) -> std::io::Result<String> {
 
 /// Measures one model in this process and prints its row.
 pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let [path, how] = arguments else { return Err("a path, and `read`, `mapped` or `resident`".into()) };
-    if how == "resident" {
-        println!("{}", growth(path)?);
+    let [path, how] = arguments else { return Err("a path, and `read`, `mapped` or what is `resident`".into()) };
+    if let Some(of) = [Of::Method, Of::Language].into_iter().find(|of| of.argument() == how) {
+        println!("{}", growth(path.as_ref(), of)?);
         return Ok(());
     }
     live::count();
@@ -64,7 +64,7 @@ pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let most = || (live::peak() - before) >> 10;
     live::forget_peak();
 
-    let program = open(path, how == "mapped")?;
+    let program = open(path.as_ref(), how == "mapped")?;
     let options = Options { threads: Some(1), ..Options::default() };
     let mut method = program.method("forward")?.load(&kernels, &options)?;
     let load = most();
@@ -85,35 +85,60 @@ pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// What is run of a program whose resident memory is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// `forward`, some times.
+    Method,
+    /// A prompt and single tokens of a language model.
+    Language,
+}
+
+impl Of {
+    /// The argument of the process that measures it.
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Method => "resident",
+            Self::Language => "resident-language",
+        }
+    }
+}
+
 /// Bytes that the process of a model has resident at most for loading it from a mapped file, with all backends, and running
 /// it, besides what it has before.
-pub fn resident_of(path: &Path) -> Result<u64, String> {
-    let answer = child(path, "resident").map_err(|error| error.to_string())?;
+pub fn resident_of(path: &Path, of: Of) -> Result<u64, String> {
+    let answer = child(path, of.argument()).map_err(|error| error.to_string())?;
     answer.parse().map_err(|_| answer)
 }
 
 /// [`resident_of`], in this process.
-fn growth(path: &str) -> Result<u64, Box<dyn std::error::Error>> {
+fn growth(path: &Path, of: Of) -> Result<u64, Box<dyn std::error::Error>> {
     let kernels = registry();
     let inputs = Inputs::of(&Program::open(path)?);
     let views = inputs.views();
     resident::forget_peak()?;
     let before = resident::now().ok_or("this system does not tell")?;
-    let options = Options { threads: Some(1), backends: edgepack::backends(), ..Options::default() };
-    let mut method = open(path, true)?.method("forward")?.load(&kernels, &options)?;
-    for _ in 0..=STEADY {
-        run_once(&mut method, &views);
+    match of {
+        Of::Language => drop(language::tell(path)?),
+        Of::Method => {
+            let options = Options { threads: Some(1), backends: edgepack::backends(), ..Options::default() };
+            let mut method = open(path, true)?.method("forward")?.load(&kernels, &options)?;
+            for _ in 0..=STEADY {
+                run_once(&mut method, &views);
+            }
+        }
     }
     Ok(resident::peak().ok_or("this system does not tell")?.saturating_sub(before))
 }
 
-fn open(path: &str, mapped: bool) -> Result<Program, Error> {
+/// Opens a program, from a mapped file or one that is read.
+pub fn open(path: &Path, mapped: bool) -> Result<Program, Error> {
     if !mapped {
         return Program::open(path);
     }
     // SAFETY: the folder of models is left alone while it is measured.
     let file = unsafe { MappedFile::open(path) };
-    let file = file.map_err(|error| Error::Io { what: path.to_owned(), error })?;
+    let file = file.map_err(|error| Error::Io { what: path.display().to_string(), error })?;
     OpenOptions::default().open_source(Arc::new(file))
 }
 
@@ -135,7 +160,7 @@ mod tests {
     fn a_mapped_file_is_resident_as_far_as_it_was_read() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/corpus/models/mlp_portable.pte");
         assert_eq!(resident(path), None);
-        let program = open(path, true).unwrap();
+        let program = open(path.as_ref(), true).unwrap();
         assert!(program.method("forward").is_ok());
         assert!(resident(path).is_none_or(|bytes| bytes >= 4096));
     }

@@ -4,6 +4,7 @@ mod delegates;
 mod edgetpu;
 mod engines;
 mod instructions;
+mod language;
 mod library;
 mod lower;
 pub mod memory;
@@ -41,13 +42,14 @@ pub const ALL: &[(&str, fn())] = &[
     ("library", library::run),
     ("suite", suite::run),
     ("engines", engines::run),
+    ("language", language::run),
     ("serialize", serialize::run),
     ("lower", lower::run),
     ("delegates", delegates::run),
 ];
 
 /// Sections that need the reference runtime.
-pub const WITH_REFERENCE: [&str; 5] = ["suite", "engines", "serialize", "lower", "delegates"];
+pub const WITH_REFERENCE: [&str; 6] = ["suite", "engines", "language", "serialize", "lower", "delegates"];
 
 /// Time that a table may take.
 const BUDGET: Duration = Duration::from_secs(4);

@@ -102,7 +102,7 @@ fn measure(
 /// Memory of one program, and of `peer` with the reference, each in a process of its own.
 fn memory(file: &str, peer: &str) -> Result<[f64; 2], String> {
     let path = programs::models_dir().ok_or("EDGEPACK_BENCH_MODELS names no folder")?.join(file).with_extension("pte");
-    let ours = memory::resident_of(&path)?;
+    let ours = memory::resident_of(&path, memory::Of::Method)?;
     let theirs = Reference::start(1)?.answer(&format!("growth {peer}"))?;
     Ok([ours, theirs].map(|bytes| bytes as f64))
 }

@@ -12,7 +12,7 @@ use edgepack_format::tensor::write_strides;
 
 /// Operators that rewrites may make add in another order: the only ones where loading with and without them may come
 /// apart first.
-pub const SUMS: [&str; 12] = [
+pub const SUMS: [&str; 16] = [
     "aten::convolution.out",
     "edgepack::convolution.epilogue_out",
     "edgepack::convolution.scaled_out",
@@ -22,6 +22,10 @@ pub const SUMS: [&str; 12] = [
     "edgepack::mm.epilogue_out",
     "aten::addmm.out",
     "edgepack::addmm.epilogue_out",
+    "aten::bmm.out",
+    "edgepack::bmm.epilogue_out",
+    "edgepack::bmm.repeated_out",
+    "edgepack::bmm.repeated_epilogue_out",
     "aten::linear.out",
     "edgepack::linear.epilogue_out",
     "aten::mean.out",

@@ -9,7 +9,7 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
 
 use crate::FAMILIES;
-use crate::aten::conv;
+use crate::aten::{conv, matmul};
 
 /// Returns at most `count` items in a list; `None` if there is no memory for it: a rule that cannot look leaves the
 /// graph alone.
@@ -48,7 +48,10 @@ pub fn own_names(graph: &PlanGraph<'_>) -> Option<Vec<Option<&'static str>>> {
 /// tables are constants, which may be anywhere.
 static OWN: LazyLock<HashMap<usize, &'static str>> = LazyLock::new(|| {
     let registered = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
-    registered.chain([&conv::SCALED]).map(|kernel| ((&raw const *kernel).addr(), kernel.name)).collect()
+    registered
+        .chain([&conv::SCALED, &matmul::REPEATED])
+        .map(|kernel| ((&raw const *kernel).addr(), kernel.name))
+        .collect()
 });
 
 /// Every call with the call right behind it, nothing between them. Rules that change both see what they left.

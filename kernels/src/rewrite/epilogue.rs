@@ -36,6 +36,7 @@ static BASES: &[(&str, &Base)] = &[
     ("aten::mm.out", &matmul::FUSED_MM),
     ("aten::addmm.out", &matmul::FUSED_ADDMM),
     ("aten::bmm.out", &matmul::FUSED_BMM),
+    (matmul::REPEATED.name, &matmul::FUSED_REPEATED),
     ("aten::baddbmm.out", &matmul::FUSED_BADDBMM),
     ("aten::linear.out", &matmul::FUSED_LINEAR),
     ("aten::add.out", &arithmetic::FUSED_ADD),

@@ -7,6 +7,7 @@ mod epilogue;
 mod layout;
 mod pair;
 mod places;
+mod repeated;
 mod transposed;
 
 use edgepack_executor::Registry;
@@ -17,6 +18,7 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
     registry
         // Before constants are folded, which would copy what need not be copied.
         .with_rewrite(transposed::ViewTransposed)
+        .with_rewrite(repeated::MultiplyOnce)
         .with_rewrite(FoldConstants)
         .with_rewrite(DetachPlanned)
         .with_rewrite(ShareEqual)

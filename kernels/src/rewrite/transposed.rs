@@ -14,8 +14,9 @@ use crate::schema::position;
 /// Makes transposed constants views, where only products of matrices read them.
 pub struct ViewTransposed;
 
-/// Products, and the argument that may be stored in any order.
+/// Products and what repeats a matrix for them, and the argument that may be stored in any order.
 const PRODUCTS: &[(&str, usize)] = &[
+    ("aten::expand_copy.out", position("aten::expand_copy.out", "self")),
     ("aten::mm.out", position("aten::mm.out", "mat2")),
     ("aten::addmm.out", position("aten::addmm.out", "mat2")),
     ("aten::linear.out", position("aten::linear.out", "weight")),

@@ -47,6 +47,8 @@ enum Shapes {
     Stacks,
     /// Rows of any rank, and a matrix that is stored transposed.
     Rows,
+    /// Rows of any rank, and a matrix, which may be a stack of one.
+    Repeated,
 }
 
 /// An argument by name.
@@ -79,6 +81,7 @@ static MM_FORM: Form = product("aten::mm.out", "self", "mat2", Shapes::Matrices)
 static ADDMM_FORM: Form = scaled("aten::addmm.out", "mat1", "mat2", Shapes::Matrices);
 static BMM_FORM: Form = product("aten::bmm.out", "self", "mat2", Shapes::Stacks);
 static BADDBMM_FORM: Form = scaled("aten::baddbmm.out", "batch1", "batch2", Shapes::Stacks);
+static REPEATED_FORM: Form = product("aten::bmm.out", "self", "mat2", Shapes::Repeated);
 static LINEAR_FORM: Form = Form {
     add: Some(operand("aten::linear.out", "bias")),
     ..product("aten::linear.out", "input", "weight", Shapes::Rows)
@@ -89,14 +92,17 @@ macro_rules! kernels {
     ($($plain:ident $fused:ident $form:ident $name:literal $prepare:expr;)*) => {$(
         static $plain: Kernel = kernel(concat!("aten::", $name, ".out"), Alias::Disjoint, $prepare);
 
+        kernels! { @fused $fused $plain $form concat!("edgepack::", $name, ".epilogue_out") }
+    )*};
+    (@fused $fused:ident $plain:ident $form:ident $name:expr) => {
         pub(crate) static $fused: Base = Base {
-            name: concat!("edgepack::", $name, ".epilogue_out"),
+            name: $name,
             schema: $plain.schema,
             out: $form.out,
             in_place: true,
             prepare: |args, epilogue| then_in_place(args, $form.out, prepare(args, &$form)?, epilogue),
         };
-    )*};
+    };
 }
 
 kernels! {
@@ -106,6 +112,17 @@ kernels! {
     BADDBMM FUSED_BADDBMM BADDBMM_FORM "baddbmm" |args| prepare(args, &BADDBMM_FORM);
     LINEAR FUSED_LINEAR LINEAR_FORM "linear" |args| prepare(args, &LINEAR_FORM);
 }
+
+/// `aten::bmm.out` where every matrix of the right stack is the same one, which is given once.
+pub(crate) static REPEATED: Kernel = Kernel {
+    name: "edgepack::bmm.repeated_out",
+    schema: BMM.schema,
+    alias: Alias::Disjoint,
+    is_pure: true,
+    prepare: |args| prepare(args, &REPEATED_FORM),
+};
+
+kernels! { @fused FUSED_REPEATED REPEATED REPEATED_FORM "edgepack::bmm.repeated_epilogue_out" }
 
 /// `aten::bmm.out` for those who make plans, with sums of FLOAT as [`InOrder`] takes them.
 pub static BMM_IN_ORDER: Kernel = Kernel {
@@ -149,6 +166,7 @@ fn prepare_with<G: Gemm<f32, Packed = gemm::Packed>>(
         let Product { m, n, k, .. } = Product::new(form, &lhs.meta, &rhs.meta)?;
         worthwhile = m > 1 && !Fast::is_small(m, k, n);
     }
+    let is_one = form.shape != Shapes::Stacks || rhs.meta.sizes.first() == Some(&1);
     match dtype {
         ScalarType::HALF => return halves::prepare::<half::f16>(args, form),
         ScalarType::BFLOAT16 => return halves::prepare::<half::bf16>(args, form),
@@ -160,7 +178,7 @@ fn prepare_with<G: Gemm<f32, Packed = gemm::Packed>>(
         });
     }
     let packed = match rhs.constant {
-        Some(rhs) if worthwhile && args.optimize() && form.shape != Shapes::Stacks && !rhs.bytes().is_empty() => {
+        Some(rhs) if worthwhile && args.optimize() && is_one && !rhs.bytes().is_empty() => {
             let Mat { rows, cols, .. } = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
             let layout = format!("{}, {rows} x {cols}, {:?}", gemm::Packed::layout(), rhs.strides);
             Some(args.share(form.rhs.0, layout.as_str().into(), gemm::Packed::packed_len([rows, cols]), |rhs| {
@@ -193,9 +211,12 @@ impl<T: Number, G: Gemm<T>> Run for Instruction<T, G> {
 
 impl Form {
     fn rhs_matrix<'a, T>(&self, meta: &TensorShape<'_>, data: &'a [T]) -> Result<Mat<'a, T>, KernelError> {
-        let (&[rows, cols], &[row_stride, col_stride]) = (meta.sizes, meta.strides) else {
+        let (&[ref stack @ .., rows, cols], &[.., row_stride, col_stride]) = (meta.sizes, meta.strides) else {
             return Err(not_a_matrix(self.rhs.1, meta, 2));
         };
+        if stack.iter().any(|&size| size != 1) {
+            return Err(not_a_matrix(self.rhs.1, meta, 2));
+        }
         let mat = Mat::new(data, [rows, cols], [row_stride, col_stride])?;
         Ok(if self.shape == Shapes::Rows { mat.transposed() } else { mat })
     }
@@ -231,7 +252,8 @@ impl Product {
                 }
                 (batch, m, k, rhs_k, n)
             }
-            (Shapes::Rows, &[ref rows @ .., k], &[n, rhs_k]) => {
+            (Shapes::Rows, &[ref rows @ .., k], &[n, rhs_k])
+            | (Shapes::Repeated, &[ref rows @ .., k], &[rhs_k, n] | &[1, rhs_k, n]) => {
                 if !lhs.is_contiguous() && a.len() > 2 {
                     return fail("rows of a rank above 2 must be contiguous");
                 }
@@ -239,7 +261,7 @@ impl Product {
             }
             (Shapes::Stacks, ..) => return fail("the operator wants 3 dimensions each"),
             (Shapes::Matrices, ..) => return fail("the operator wants matrices"),
-            (Shapes::Rows, ..) => return fail("the operator wants rows and a matrix"),
+            (Shapes::Rows | Shapes::Repeated, ..) => return fail("the operator wants rows and a matrix"),
         };
         if k != rhs_k {
             return fail("inner sizes differ");

@@ -73,11 +73,20 @@ fn large_products_of_every_form_agree() {
     let weight = Arg::Tensor(OwnedTensor::new(&[n, k], &weight).constant());
     let args = [Arg::tensor(&[batch, m, k], &a), weight, Arg::tensor(&[n], &bias), out];
     let rows = call(&LINEAR, &args).unwrap()[0].as_slice::<f32>().unwrap();
+    let once: [Vec<f32>; 2] = [vec![k, n], vec![1, k, n]].map(|sizes| {
+        let matrix = Arg::Tensor(OwnedTensor::new(&sizes, &b[..k * n]).constant());
+        let args = [Arg::tensor(&[batch, m, k], &a), matrix, Arg::out(ScalarType::FLOAT, &[batch, m, n])];
+        call(&REPEATED, &args).unwrap()[0].as_slice().unwrap()
+    });
+    let stacks = Arg::Tensor(OwnedTensor::new(&[2, k, n], &b[..2 * k * n]).constant());
+    let args = [Arg::tensor(&[batch, m, k], &a), stacks, Arg::out(ScalarType::FLOAT, &[batch, m, n])];
+    assert!(call(&REPEATED, &args).is_err(), "two matrices are not one");
     for (at, have) in have.iter().enumerate() {
         let (z, i, j) = (at / (m * n), at / n % m, at % n);
         let product = |z_b: usize| -> f32 { (0..k).map(|l| a[(z * m + i) * k + l] * b[(z_b * k + l) * n + j]).sum() };
         assert!((have - product(z)).abs() < 1e-4);
         assert!((rows[at] - product(0) - bias[j]).abs() < 1e-4);
+        once.iter().for_each(|once| assert!((once[at] - product(0)).abs() < 1e-4));
     }
 }
 
