@@ -254,6 +254,186 @@ def keywords(w):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(w, 12))
 
 
+class Faces(nn.Module):
+    """Inverted bottlenecks with a slope a channel for what is negative, and one window over all that is left."""
+
+    def __init__(self, w):
+        super().__init__()
+
+        def block(inputs, outputs, wide, stride):
+            return nn.Sequential(
+                normed(nn.Conv2d(inputs, wide, 1, bias=False), wide, nn.PReLU(wide)),
+                normed(nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), wide, nn.PReLU(wide)),
+                normed(nn.Conv2d(wide, outputs, 1, bias=False), outputs))
+
+        self.first = normed(nn.Conv2d(3, w, 3, 2, 1, bias=False), w, nn.PReLU(w))
+        self.down = nn.ModuleList([block(w, w, 2 * w, 2), block(w, 2 * w, 4 * w, 2), block(2 * w, 2 * w, 8 * w, 2)])
+        self.same = nn.ModuleList(
+            nn.ModuleList(block(each, each, 2 * each, 1) for _ in range(4)) for each in (w, 2 * w))
+        self.last = nn.Sequential(
+            nn.Conv2d(2 * w, 8 * w, 1), nn.PReLU(8 * w), nn.Conv2d(8 * w, 8 * w, 7, groups=8 * w), nn.Flatten(),
+            nn.Linear(8 * w, 128))
+
+    def forward(self, x):
+        x = self.first(x)
+        for down, blocks in zip(self.down, self.same):
+            x = down(x)
+            for block in blocks:
+                x = x + block(x)
+        return self.last(self.down[-1](x))
+
+
+class Cheap(nn.Module):
+    """Half of all channels come of the other half by a depthwise convolution."""
+
+    def __init__(self, stages):
+        super().__init__()
+        self.first, inputs = normed(nn.Conv2d(3, 16, 3, 2, 1, bias=False), 16, nn.ReLU()), 16
+        self.wide, self.down, self.narrow, self.beside = (nn.ModuleList() for _ in range(4))
+        for wide, outputs, stride in stages:
+            self.wide.append(self.halves(inputs, wide, nn.ReLU()))
+            depthwise = normed(nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), wide)
+            self.down.append(depthwise if stride > 1 else nn.Identity())
+            self.narrow.append(self.halves(wide, outputs, nn.Identity()))
+            self.beside.append(nn.Identity() if (inputs, stride) == (outputs, 1) else nn.Sequential(
+                normed(nn.Conv2d(inputs, inputs, 3, stride, 1, groups=inputs, bias=False), inputs),
+                normed(nn.Conv2d(inputs, outputs, 1, bias=False), outputs)))
+            inputs = outputs
+        self.labels = nn.Linear(inputs, 1000)
+
+    @staticmethod
+    def halves(inputs, outputs, activation):
+        half = outputs // 2
+        return nn.ModuleList([
+            normed(nn.Conv2d(inputs, half, 1, bias=False), half, activation),
+            normed(nn.Conv2d(half, half, 3, 1, 1, groups=half, bias=False), half, activation)])
+
+    def forward(self, x):
+        def both(halves, x):
+            x = halves[0](x)
+            return torch.cat([x, halves[1](x)], 1)
+
+        x = self.first(x)
+        for wide, down, narrow, beside in zip(self.wide, self.down, self.narrow, self.beside):
+            x = both(narrow, down(both(wide, x))) + beside(x)
+        return self.labels(x.mean((2, 3)))
+
+
+class Vocoder(nn.Module):
+    """Sound of a spectrum: transposed convolutions along time, residual dilated ones behind each."""
+
+    def __init__(self, w, widenings):
+        super().__init__()
+        self.first, self.wider, self.blocks = nn.Conv1d(80, w, 7, padding=3), nn.ModuleList(), nn.ModuleList()
+        for kernel, stride in widenings:
+            self.wider.append(nn.ConvTranspose1d(w, w // 2, kernel, stride, (kernel - stride) // 2))
+            w //= 2
+            self.blocks.append(nn.ModuleList(nn.ModuleList(
+                nn.Conv1d(w, w, k, padding=far * (k // 2), dilation=far) for far in (1, 3, 5)) for k in (3, 7)))
+        self.last = nn.Conv1d(w, 1, 7, padding=3)
+
+    def forward(self, x):
+        def through(block, x):
+            for layer in block:
+                x = x + layer(functional.leaky_relu(x, 0.1))
+            return x
+
+        x = self.first(x)
+        for wider, (short, long) in zip(self.wider, self.blocks):
+            x = wider(functional.leaky_relu(x, 0.1))
+            x = (through(short, x) + through(long, x)) / 2
+        return self.last(functional.leaky_relu(x)).tanh()
+
+
+class Letters(nn.Module):
+    """Convolutions of a line of writing, and recurrence in both directions along it."""
+
+    def __init__(self, w):
+        super().__init__()
+
+        def layer(inputs, outputs):
+            return normed(nn.Conv2d(inputs, outputs, 3, 1, 1, bias=False), outputs, nn.ReLU())
+
+        self.image = nn.Sequential(
+            layer(1, w), nn.MaxPool2d(2), layer(w, 2 * w), nn.MaxPool2d(2), layer(2 * w, 4 * w), layer(4 * w, 4 * w),
+            nn.MaxPool2d((2, 1)), layer(4 * w, 8 * w), nn.MaxPool2d((2, 1)), nn.Conv2d(8 * w, 8 * w, (2, 1)), nn.ReLU())
+        self.line = nn.LSTM(8 * w, 3 * w, bidirectional=True, batch_first=True)
+        self.labels = nn.Linear(6 * w, 80)
+
+    def forward(self, x):
+        return self.labels(self.line(self.image(x).squeeze(2).transpose(1, 2))[0])
+
+
+class Gated(nn.Module):
+    """Convolutions along time, ever further apart, each gated, and the sum of what every one of them says."""
+
+    def __init__(self, w, layers):
+        super().__init__()
+        self.w, self.first = w, nn.Conv1d(1, w, 1)
+        self.apart = nn.ModuleList(
+            nn.Conv1d(w, 2 * w, 3, padding=2**each, dilation=2**each) for each in range(layers))
+        self.mixed = nn.ModuleList(nn.Conv1d(w, 2 * w, 1) for _ in range(layers))
+        self.last = nn.Sequential(nn.ReLU(), nn.Conv1d(w, w, 1), nn.ReLU(), nn.Conv1d(w, 1, 1))
+
+    def forward(self, x):
+        x, said = self.first(x), 0
+        for apart, mixed in zip(self.apart, self.mixed):
+            values, gates = apart(x).chunk(2, 1)
+            step, says = mixed(values.tanh() * gates.sigmoid()).chunk(2, 1)
+            x, said = x + step, said + says
+        return self.last(said)
+
+
+class Mixer(nn.Module):
+    """Layers across the patches of an image and across channels, in turn."""
+
+    def __init__(self, w, patches, layers):
+        super().__init__()
+
+        def layer(each, factor):
+            return nn.Sequential(nn.Linear(each, factor * each), nn.GELU(), nn.Linear(factor * each, each))
+
+        self.first = nn.Conv2d(3, w, 16, 16)
+        self.norms = nn.ModuleList(nn.LayerNorm(w) for _ in range(2 * layers))
+        self.patches = nn.ModuleList(layer(patches, 2) for _ in range(layers))
+        self.channels = nn.ModuleList(layer(w, 3) for _ in range(layers))
+        self.labels = nn.Linear(w, 100)
+
+    def forward(self, x):
+        x = self.first(x).flatten(2).transpose(1, 2)
+        for patches, channels, one, two in zip(self.patches, self.channels, self.norms[::2], self.norms[1::2]):
+            x = x + patches(one(x).transpose(1, 2)).transpose(1, 2)
+            x = x + channels(two(x))
+        return self.labels(x.mean(1))
+
+
+def digits():
+    """Small images through few channels."""
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))
+
+
+def depths(w):
+    """Depthwise separable layers down, and up again by repeating pixels."""
+
+    def layer(inputs, outputs, stride=1, kernel=3):
+        depthwise = nn.Conv2d(inputs, inputs, kernel, stride, kernel // 2, groups=inputs, bias=False)
+        return nn.Sequential(
+            normed(depthwise, inputs, nn.ReLU6()), normed(nn.Conv2d(inputs, outputs, 1, bias=False), outputs, nn.ReLU6()))
+
+    def wider(inputs):
+        return nn.Sequential(layer(inputs, inputs // 2, kernel=5), nn.Upsample(scale_factor=2, mode="nearest"))
+
+    return nn.Sequential(
+        normed(nn.Conv2d(3, w, 3, 2, 1, bias=False), w, nn.ReLU6()), layer(w, 2 * w), layer(2 * w, 4 * w, 2),
+        layer(4 * w, 8 * w, 2), layer(8 * w, 16 * w, 2), layer(16 * w, 16 * w),
+        wider(16 * w), wider(8 * w), wider(4 * w), wider(2 * w), nn.Conv2d(w, 1, 1))
+
+
+# Channels inside a block, its results, and its stride.
+CHEAP = ((16, 16, 1), (48, 24, 2), (72, 24, 1), (72, 40, 2), (120, 40, 1), (240, 80, 2), (200, 80, 1), (184, 80, 1),
+         (480, 112, 1), (672, 160, 2), (960, 160, 1))
 OTHERS = {
     "efficientnet_b0": images("efficientnet_b0", 224),
     "regnet_y_400mf": images("regnet_y_400mf", 224),
@@ -271,7 +451,16 @@ OTHERS = {
     "temporal": (lambda: Temporal(40, 64, 6, 20), (1, 40, 200)),
     "wave": (lambda: Wave(128), (1, 1, 8000)),
     "keywords": (lambda: keywords(64), (1, 1, 49, 10)),
+    "shufflenet_v2_x0_5": images("shufflenet_v2_x0_5", 224),
+    "faces": (lambda: Faces(64), (1, 3, 112, 112)),
+    "cheap": (lambda: Cheap(CHEAP), (1, 3, 192, 192)),
+    "vocoder": (lambda: Vocoder(128, ((16, 8), (8, 4), (4, 2))), (1, 80, 32)),
+    "letters": (lambda: Letters(32), (1, 1, 32, 160)),
+    "gated": (lambda: Gated(48, 8), (1, 1, 2000)),
+    "mixer": (lambda: Mixer(192, 100, 6), (1, 3, 160, 160)),
+    "digits": (digits, (1, 1, 28, 28)),
+    "depths": (lambda: depths(32), (1, 3, 128, 128)),
 }
 # Models whose activations get their ranges at run time, and those that are exported as floats alone.
-OTHERS_DYNAMIC = ("vit", "lstm", "wave")
+OTHERS_DYNAMIC = ("vit", "lstm", "wave", "mixer")
 OTHERS_FLOATS = ("mobilevit",)
