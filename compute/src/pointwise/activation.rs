@@ -2,7 +2,7 @@
 
 use edgepack_format::scalar::ScalarType;
 
-use super::sigmoid::{SIGMOID, SILU};
+use super::exponential::{SIGMOID, SILU};
 use super::unary::vectorised;
 use super::{Body, Lane, Params, Values, loops};
 use crate::float::Float;

@@ -19,8 +19,8 @@
 pub mod activation;
 pub mod arithmetic;
 pub mod complex;
+mod exponential;
 pub mod logic;
-mod sigmoid;
 pub mod special;
 pub mod unary;
 

@@ -3,6 +3,7 @@
 use edgepack_format::scalar::{Bool, Element, ScalarType};
 use rten_simd::SimdUnaryOp;
 
+use super::exponential::TANH;
 use super::{Body, Lane, Params, complex, loops, map1};
 use crate::float::Float;
 use crate::number::Compute;
@@ -112,7 +113,7 @@ pub fn exp(compute: ScalarType) -> Option<Body> {
 
 /// Picks the loop of hyperbolic tangents, vectorised for `f32`.
 pub fn tanh(compute: ScalarType) -> Option<Body> {
-    if compute == ScalarType::FLOAT { Some(vectorised::<rten_vecmath::Tanh>()) } else { tanh_plain(compute) }
+    if compute == ScalarType::FLOAT { Some(TANH) } else { tanh_plain(compute) }
 }
 
 /// Picks the loop of error functions, vectorised for `f32`.

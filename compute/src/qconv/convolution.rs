@@ -132,6 +132,19 @@ fn tiles(sizes: [usize; 2], windows: &Windows) -> usize {
 }
 
 impl<P> Product<P> {
+    /// What windows see of images `[n, h, w, c]`. Images of one column are seen as lines, and so are all pixels if they are seen
+    /// one by one.
+    fn patches<'a>(&self, images: &'a [i8], [n, h, w, c]: [usize; 4]) -> Patches<'a> {
+        let Product { packed, windows, .. } = self;
+        if *windows == (Windows { groups: windows.groups, ..Windows::ONE }) && h > 0 && w > 0 {
+            return Patches::new(images, [1, n * h * w, c], windows, packed.order);
+        }
+        match windows.along_line([h, w]) {
+            Some(line) => Patches::new(images, [1, h, c], &line, packed.order.along_line(&line)),
+            None => Patches::new(images, [h, w, c], windows, packed.order),
+        }
+    }
+
     /// Computes images on all threads, if that is worth it.
     fn run<E: Epilogue>(
         &self,
@@ -152,10 +165,8 @@ impl<P> Product<P> {
         if out.is_empty() {
             return Ok(());
         }
-        // Pixels that are seen one by one are those of one line.
-        let is_line = *windows == Windows { groups: windows.groups, ..Windows::ONE } && h > 0 && w > 0;
-        let [height, width] = if is_line { [1, n * h * w] } else { [h, w] };
-        let (patches, per_image) = (Patches::new(images, [height, width, c], windows, order), counts[0] * counts[1]);
+        let patches = self.patches(images, [n, h, w, c]);
+        let per_image = counts[0] * counts[1];
         let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION }
             * (order.rows * order.columns * order.span()) as f64
             + RESULT;

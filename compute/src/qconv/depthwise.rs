@@ -142,20 +142,12 @@ impl Depthwise {
 
     /// Windows and sizes of images: an image of one column is seen as one of one line, which many windows see alike.
     fn along(&self, [h, w]: [usize; 2]) -> (Windows, [usize; 2]) {
-        let Windows { kernel, stride, dilation, padding, groups } = self.windows;
-        // Weights are in the order of the taps, which stays; several pixels are never together.
+        // Several pixels are never together.
         let is_ordered = self.channels() >= LANES && !self.packed.order().by_column();
-        if w != 1 || kernel[1] != 1 || padding[1] != [0; 2] || !is_ordered {
-            return (self.windows, [h, w]);
+        match self.windows.along_line([h, w]).filter(|_| is_ordered) {
+            Some(turned) => (turned, [1, h]),
+            None => (self.windows, [h, w]),
         }
-        let turned = Windows {
-            kernel: [1, kernel[0]],
-            stride: [1, stride[0]],
-            dilation: [1, dilation[0]],
-            padding: [[0; 2], padding[0]],
-            groups,
-        };
-        (turned, [1, h])
     }
 }
 

@@ -14,6 +14,7 @@ mod kernel;
 mod order;
 mod pack;
 mod patches;
+mod phases;
 mod requantise;
 mod taps;
 #[cfg(test)]
@@ -90,6 +91,21 @@ impl Windows {
             let whole = sizes[side].saturating_sub(1) * self.stride[side] + more[side] + reach;
             whole.saturating_sub(self.padding[side][0] + self.padding[side][1])
         })
+    }
+
+    /// Windows over images whose lines are columns, and the other way round.
+    pub fn turned(&self) -> Windows {
+        let turn = |[down, right]: [usize; 2]| [right, down];
+        let Windows { kernel, stride, dilation, padding: [rows, columns], groups } = *self;
+        let [kernel, stride, dilation] = [kernel, stride, dilation].map(turn);
+        Windows { kernel, stride, dilation, padding: [columns, rows], groups }
+    }
+
+    /// The windows that see an image of one column as one of one line, which many windows see alike; `None` if it has more, or
+    /// windows see padding beside it. Weights stay as they are: taps keep their order.
+    fn along_line(&self, [_, w]: [usize; 2]) -> Option<Windows> {
+        let is_column = w == 1 && self.kernel[1] == 1 && self.padding[1] == [0; 2];
+        is_column.then(|| self.turned())
     }
 
     fn taps(&self) -> usize {

@@ -60,6 +60,15 @@ impl Order {
         self.rows.checked_mul(self.columns)?.checked_mul(self.len.div_ceil(UNIT))
     }
 
+    /// The order in which windows that see a column as a line read the weights for that column.
+    pub fn along_line(&self, windows: &Windows) -> Order {
+        let Order { rows, len, groups, .. } = *self;
+        match groups == 1 && windows.dilation[1] == 1 && len == self.span() {
+            true => Order { rows: 1, len: rows * len, ..*self },
+            false => Order { rows: 1, columns: rows, ..*self },
+        }
+    }
+
     /// Tiles of a group of channels.
     pub fn tiles(&self) -> usize {
         self.each.div_ceil(CHANNELS)

@@ -1,107 +1,25 @@
 //! Transposed convolutions of statically quantised images. Places of the output that are a stride apart are reached by the same
-//! taps, so each such phase is a convolution over the image with some of the taps; then the results of all phases are put
-//! in between each other.
+//! taps, so each such phase is a convolution over the image with some of the taps, and the phases of a line are one with as many
+//! times the channels, where they see little that is not theirs; then the results of all phases are put in between each other.
 //!
 //! Invariant: sums are those of the definition, modulo 2³². What a phase sees outside of the image is the zero point, and taps
-//! that stand in front of those of a phase have weight 0.
+//! that are not those of a phase have weight 0.
 
+use super::phases::{MOST, Phase};
 use super::{Convolution, Error, Packed, Requantise, Windows, expect};
 use crate::error::{ErrorKind, room};
 use crate::join::{Rows, join_from};
 use crate::threads::{Cost, for_each_piece_at};
 
-/// Phases of a side whose results are joined, and phases, at most: a stride of 8 in both directions.
+/// Phases of a line whose results are joined.
 const SIDE: usize = 8;
-const MOST_PHASES: usize = SIDE * SIDE;
 
 /// Nanoseconds of a byte that is put in its place.
 const BYTE: f64 = 0.15;
 
-/// The phase of one side: which taps reach its places, and the window they make.
-#[derive(Clone, Copy)]
-struct Side {
-    /// The tap that reaches the places first, and the distance to the next, which is a smaller one.
-    tap: usize,
-    step: usize,
-    /// Taps of weight 0 that stand in front, and those that follow.
-    front: usize,
-    count: usize,
-    dilation: usize,
-    padding: [usize; 2],
-}
-
-impl Side {
-    /// The places `phase`, `phase + stride`, and so on; `None` if numbers are out of proportion.
-    fn of(windows: &Windows, side: usize, phase: usize, more: usize) -> Option<Side> {
-        let number = |number: usize| i64::try_from(number).ok().filter(|number| *number < 1 << 31);
-        let (stride, dilation) = (number(windows.stride[side])?, number(windows.dilation[side])?);
-        let [before, after] = [number(windows.padding[side][0])?, number(windows.padding[side][1])?];
-        let (kernel, phase, more) = (number(windows.kernel[side])?, number(phase)?, number(more)?);
-        let reaches = |tap: &i64| (phase + before - tap * dilation).rem_euclid(stride) == 0;
-        let mut taps = (0..kernel).rev().filter(reaches);
-        let last = taps.next();
-        let count = last.map_or(0, |_| 1 + taps.clone().count());
-        let step = last.zip(taps.next()).map_or(0, |(tap, next)| tap - next);
-        // Of the input place that a tap reaches, from the number of a place in the phase on.
-        let first = last.map_or(0, |tap| (phase + before - tap * dilation) / stride);
-        let distance = if step == 0 { 1 } else { step * dilation / stride };
-        let front = if first > 0 { (first + distance - 1) / distance } else { 0 };
-        let front = if count == 0 { front.max(1) } else { front };
-        if front > 2 * kernel + 2 {
-            return None;
-        }
-        let padded = front * distance - first;
-        let reach = (front + count as i64 - 1) * distance + 1;
-        // Places of a phase that there are more of than of the image.
-        let whole = more + (kernel - 1) * dilation + 1 - stride - before - after;
-        let places = -(phase - whole).div_euclid(stride);
-        let behind = (places - padded + reach - 1).max(0);
-        let size = |number: i64| usize::try_from(number).ok();
-        Some(Side {
-            tap: size(last.unwrap_or(0))?,
-            step: size(step)?,
-            front: size(front)?,
-            count,
-            dilation: size(distance)?,
-            padding: [size(padded)?, size(behind)?],
-        })
-    }
-
-    /// Taps of the phase.
-    fn taps(&self) -> usize {
-        self.front + self.count
-    }
-
-    /// The tap in a place of the phase; `None` if it has weight 0.
-    fn tap(&self, place: usize) -> Option<usize> {
-        place.checked_sub(self.front).map(|place| self.tap - place * self.step)
-    }
-}
-
-/// The sides of each phase, row by row; `None` if there are too many, or numbers are out of proportion.
-fn phases(windows: &Windows, more: [usize; 2]) -> Option<Vec<[Side; 2]>> {
-    let [down, right] = windows.stride;
-    let fits = windows.check().is_ok() && windows.groups == 1;
-    if !fits || down.checked_mul(right).is_none_or(|count| count > MOST_PHASES) {
-        return None;
-    }
-    let each = (0..down).flat_map(|y| (0..right).map(move |x| [y, x]));
-    each.map(|[y, x]| Some([Side::of(windows, 0, y, more[0])?, Side::of(windows, 1, x, more[1])?])).collect()
-}
-
-/// The windows of a phase.
-fn windows_of(sides: &[Side; 2]) -> Windows {
-    Windows {
-        kernel: sides.map(|side| side.taps()),
-        dilation: sides.map(|side| side.dilation),
-        padding: sides.map(|side| side.padding),
-        ..Windows::ONE
-    }
-}
-
 /// A transposed convolution of statically quantised images with weights `[outputs, kh, kw, inputs]`, in one group.
 pub struct TransposedConvolution {
-    phases: Vec<(Windows, Convolution)>,
+    phases: Vec<(Phase, Convolution)>,
     windows: Windows,
     more: [usize; 2],
     outputs: usize,
@@ -113,9 +31,10 @@ impl TransposedConvolution {
     /// than the kernel.
     pub fn bytes([outputs, inputs]: [usize; 2], windows: &Windows, more: [usize; 2]) -> Option<usize> {
         let mut all = 0usize;
-        for sides in phases(windows, more)? {
-            let inner = sides[0].taps().checked_mul(sides[1].taps())?.checked_mul(inputs)?;
-            let (sizes, windows) = ([outputs, inner], windows_of(&sides));
+        for phase in Phase::all(windows, more, outputs)? {
+            let windows = phase.windows();
+            let inner = windows.kernel[0].checked_mul(windows.kernel[1])?.checked_mul(inputs)?;
+            let sizes = [outputs.checked_mul(phase.columns.places())?, inner];
             let packed = Packed::packed_len(sizes, &windows)?;
             all = all.checked_add(packed)?.checked_add(Convolution::bytes(sizes, &windows))?;
         }
@@ -138,33 +57,45 @@ impl TransposedConvolution {
     ) -> Result<Self, Error> {
         let [kh, kw] = windows.kernel;
         expect("weights", weights.len(), outputs.saturating_mul(windows.taps()).saturating_mul(inputs))?;
-        let sides = phases(&windows, more).ok_or_else(|| Error::new(ErrorKind::Geometry, format!("{windows:?}")))?;
-        let mut phases = room(sides.len())?;
-        for sides in sides {
-            let of_phase = windows_of(&sides);
+        requantise.check(outputs)?;
+        expect("biases", bias.map_or(outputs, <[i32]>::len), outputs)?;
+        let all = Phase::all(&windows, more, outputs);
+        let all = all.ok_or_else(|| Error::new(ErrorKind::Geometry, format!("{windows:?}")))?;
+        let mut phases = room(all.len())?;
+        for phase in all {
+            let (of_phase, places) = (phase.windows(), phase.columns.places());
             let inner = of_phase.taps().saturating_mul(inputs);
-            let mut chosen: Vec<i8> = room(outputs.saturating_mul(inner))?;
-            for output in 0..outputs {
-                for (y, x) in (0..sides[0].taps()).flat_map(|y| (0..sides[1].taps()).map(move |x| (y, x))) {
-                    match (sides[0].tap(y), sides[1].tap(x)) {
-                        (Some(y), Some(x)) => {
+            let channels = outputs.saturating_mul(places);
+            let mut chosen: Vec<i8> = room(channels.saturating_mul(inner))?;
+            for channel in 0..channels {
+                let (of, output) = (channel / outputs, channel % outputs);
+                for tap in 0..of_phase.taps() {
+                    match phase.tap(of, [tap / of_phase.kernel[1], tap % of_phase.kernel[1]]) {
+                        Some([y, x]) => {
                             chosen.extend_from_slice(&weights[((output * kh + y) * kw + x) * inputs..][..inputs])
                         }
-                        _ => chosen.resize(chosen.len() + inputs, 0),
+                        None => chosen.resize(chosen.len() + inputs, 0),
                     }
                 }
             }
-            let packed = Packed::new(&chosen, [outputs, inner], &of_phase)?;
-            phases.push((of_phase, Convolution::new(packed, of_phase, bias, requantise)?));
+            let packed = Packed::new(&chosen, [channels, inner], &of_phase)?;
+            let bias = bias.map(|bias| bias.repeat(places));
+            let factors = match requantise.factors {
+                one @ [_] => one.to_vec(),
+                each => each.repeat(places),
+            };
+            let requantise = Requantise { factors: &factors, ..requantise };
+            phases.push((phase, Convolution::new(packed, of_phase, bias.as_deref(), requantise)?));
         }
         Ok(TransposedConvolution { phases, windows, more, outputs })
     }
 
     /// Bytes of scratch memory that images `[n, h, w, c]` need.
     pub fn scratch(&self, [n, h, w, _]: [usize; 4]) -> usize {
-        let each = self.phases.iter().map(|(windows, _)| {
-            let [rows, columns] = windows.counts([h, w]);
-            n.saturating_mul(rows).saturating_mul(columns).saturating_mul(self.outputs)
+        let each = self.phases.iter().map(|(phase, _)| {
+            let [rows, columns] = phase.windows().counts([h, w]);
+            let pixels = n.saturating_mul(rows).saturating_mul(columns);
+            pixels.saturating_mul(self.outputs.saturating_mul(phase.columns.places()))
         });
         each.fold(0, usize::saturating_add)
     }
@@ -185,25 +116,30 @@ impl TransposedConvolution {
         }
         let needed = self.scratch(sizes);
         let scratch = scratch.get_mut(..needed).ok_or_else(|| Error::new(ErrorKind::Geometry, "too little scratch"))?;
-        let (mut rest, mut starts) = (&mut *scratch, [(0, [0; 2]); MOST_PHASES]);
+        let (mut rest, mut results) = (&mut *scratch, [Computed::default(); MOST]);
         let mut start = 0;
-        for ((of_phase, convolution), place) in phases.iter().zip(&mut starts) {
-            let counts = of_phase.counts([h, w]);
-            let (results, others) = rest.split_at_mut(n * counts[0] * counts[1] * outputs);
+        for ((phase, convolution), computed) in phases.iter().zip(&mut results) {
+            let [count, width] = phase.windows().counts([h, w]);
+            let line = width * phase.columns.places() * outputs;
+            let (results, others) = rest.split_at_mut(n * count * line);
             convolution.run(images, sizes, results)?;
-            *place = (start, counts);
+            *computed = Computed { start, count, line, cut: phase.columns.cut() * outputs };
             start += results.len();
             rest = others;
         }
-        let [down, right] = windows.stride;
-        let line = columns * outputs;
+        let (down, line) = (windows.stride[0], columns * outputs);
+        let right = phases.len() / down;
         for_each_piece_at(Cost::nanoseconds(BYTE), out, line, |first, out| {
             for (row, out) in (first / line..).zip(out.chunks_exact_mut(line)) {
                 let (image, y) = (row / rows, row % rows);
                 let of_phase = |phase: usize| {
-                    let (start, [count, width]) = starts[y % down * right + phase];
-                    &scratch[start + (image * count + y / down) * width * outputs..][..width * outputs]
+                    let Computed { start, count, line, cut } = results[y % down * right + phase];
+                    &scratch[start + (image * count + y / down) * line..][cut..line]
                 };
+                if right == 1 {
+                    out.copy_from_slice(&of_phase(0)[..out.len()]);
+                    continue;
+                }
                 if right <= SIDE && columns.is_multiple_of(right) {
                     let mut all = [Rows::default(); SIDE];
                     for (phase, rows) in all[..right].iter_mut().enumerate() {
@@ -221,6 +157,16 @@ impl TransposedConvolution {
         });
         Ok(())
     }
+}
+
+/// Results of a phase in scratch memory: where they start, lines of an image and their bytes, and those of a line in front of
+/// the first that is wanted.
+#[derive(Clone, Copy, Default)]
+struct Computed {
+    start: usize,
+    count: usize,
+    line: usize,
+    cut: usize,
 }
 
 #[cfg(test)]
@@ -265,10 +211,10 @@ mod tests {
     #[test]
     fn phases_give_what_the_definition_gives() {
         let mut random = Random::new(7);
-        let mut computed = 0;
-        for _ in 0..400 {
-            let (c, outputs) = (1 + random.below(20), 1 + random.below(20));
-            let sizes = [1 + random.below(2), 1 + random.below(5), 1 + random.below(5), c];
+        let (mut computed, mut lines) = (0, 0);
+        for _ in 0..800 {
+            let (c, outputs) = (1 + random.below(20), 1 + random.below(40));
+            let sizes = [1 + random.below(2), 1 + random.below(5), 1 + random.below(9), c];
             let windows = Windows {
                 kernel: [1 + random.below(4), 1 + random.below(4)],
                 stride: [1 + random.below(4), 1 + random.below(4)],
@@ -281,7 +227,7 @@ mod tests {
             let images = bytes(sizes.iter().product());
             let weights = bytes(outputs * windows.kernel[0] * windows.kernel[1] * c);
             let bias: Vec<i32> = bytes(outputs).into_iter().map(|byte| i32::from(byte) * 64).collect();
-            let factors = vec![0.0021; outputs];
+            let factors: Vec<f32> = (0..outputs).map(|output| 0.0017 + output as f32 * 1e-5).collect();
             let requantise =
                 Requantise { factors: &factors, input_zero: -3, output_zero: 5, output_limits: [-120, 110] };
             if TransposedConvolution::bytes([outputs, c], &windows, more).is_none() {
@@ -294,8 +240,9 @@ mod tests {
             convolution.run(&images, sizes, &mut scratch, &mut out).unwrap();
             assert_eq!(out, want, "{windows:?} {more:?} {sizes:?}");
             computed += 1;
+            lines += usize::from(convolution.phases.iter().any(|(phase, _)| phase.columns.places() > 1));
         }
-        assert!(computed > 350, "{computed} of 400 were split into phases");
+        assert!(computed > 700 && lines > 200, "{computed} of 800 were split into phases, {lines} with whole lines");
     }
 
     #[test]

@@ -146,23 +146,37 @@ pub(crate) fn transposed(how: Requantize, windows: Windows, more: [usize; 2]) ->
         let [outputs, _, _, inputs] = *args.tensor(1)?.meta.sizes else {
             return Err(KernelError::unsupported("weights"));
         };
-        let retained = qconv::TransposedConvolution::bytes([outputs, inputs], &windows, more)
+        let image = <[usize; 4]>::try_from(args.tensor(0)?.meta.sizes).ok();
+        // An image that never has several columns, and stays so, is computed as a line.
+        let is_column = windows.kernel[1] == 1 && windows.padding[1] == [0; 2] && more[1] == 0;
+        let is_line = is_column && image.is_some_and(|[_, _, w, _]| w == 1);
+        let turn = move |sides: [usize; 2]| if is_line { [sides[1], sides[0]] } else { sides };
+        let (along, more_along) = (if is_line { windows.turned() } else { windows }, turn(more));
+        let retained = qconv::TransposedConvolution::bytes([outputs, inputs], &along, more_along)
             .ok_or_else(|| KernelError::unsupported(format!("{windows:?}")))?;
         args.retained().reserve(retained)?;
         let weights = constant(args, 1)?.ok_or_else(|| KernelError::unsupported("no weights"))?;
         let (bias, sizes) = (constant(args, BIAS)?, [outputs, inputs]);
-        let convolution = qconv::TransposedConvolution::new(weights, sizes, windows, more, bias, how.of_channels())?;
-        if let Ok(image) = <[usize; 4]>::try_from(args.tensor(0)?.meta.sizes) {
-            args.scratch(convolution.scratch(image));
+        let how = how.of_channels();
+        let convolution = qconv::TransposedConvolution::new(weights, sizes, along, more_along, bias, how)?;
+        let turned = move |[n, h, w, c]: [usize; 4]| {
+            let [h, w] = turn([h, w]);
+            [n, h, w, c]
+        };
+        if let Some(image) = image {
+            args.scratch(convolution.scratch(turned(image)));
         }
         retaining(retained, move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, Some(inputs))?;
+            let image @ [n, h, w, _] = image_sizes(cx, Some(inputs))?;
+            if is_line && w > 1 {
+                return Err(KernelError::new(ErrorCode::InvalidArgument, format!("an image of {w} columns")));
+            }
             let [oh, ow] = windows.spread([h, w], more);
             cx.resize(OUT, &[n, oh, ow, outputs])?;
             let views = cx.views();
             let x = views.tensor(0)?.as_slice::<i8>()?;
             let scratch = bytemuck::cast_slice_mut(views.scratch()?);
-            Ok(convolution.run(x, [n, h, w, c], scratch, views.out(OUT)?.as_mut_slice::<i8>()?)?)
+            Ok(convolution.run(x, turned(image), scratch, views.out(OUT)?.as_mut_slice::<i8>()?)?)
         })
     })
 }
