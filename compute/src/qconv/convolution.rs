@@ -24,6 +24,8 @@ const LOADED_MULTIPLICATION: f64 = 0.03;
 /// Nanoseconds of a piece of channels, at least, where inputs are read from the image, and where every piece copies them.
 const PIECE: f64 = 3_000.0;
 const COPIED_PIECE: f64 = 10_000.0;
+/// Pieces of pixels for each thread, if they are not too little for that.
+const PIECES: usize = 8;
 /// Shares of time that differ by less are even.
 const EVEN: f64 = 0.1;
 
@@ -145,6 +147,19 @@ impl<P> Product<P> {
         }
     }
 
+    /// Pixels of a piece, at least, of so many that take so many nanoseconds each. Copies of inputs begin again with every piece.
+    fn pixels_of_piece(&self, patches: &Patches<'_>, count: usize, pixel: f64) -> usize {
+        let (threads, line) = (threads::current(), patches.counts[1]);
+        if !patches.is_copied() {
+            return PIXELS;
+        }
+        if threads == 1 {
+            return count.max(1);
+        }
+        let pixels = (count / (PIECES * threads)).min((COPIED_PIECE / pixel) as usize);
+        pixels.next_multiple_of(if pixels >= line { line } else { PIXELS }).max(PIXELS)
+    }
+
     /// Computes images on all threads, if that is worth it.
     fn run<E: Epilogue>(
         &self,
@@ -183,7 +198,8 @@ impl<P> Product<P> {
         let many = count / (2 * PIXELS) >= tiles / TILES;
         let pixels = if (by_pixel - by_channel).abs() < EVEN { many } else { by_pixel > by_channel };
         if order.groups > 1 || pixels {
-            for_each_piece_at(Cost::nanoseconds(each), out, PIXELS * outputs, |start, out| {
+            let piece = self.pixels_of_piece(&patches, count, each * outputs as f64);
+            for_each_piece_at(Cost::nanoseconds(each), out, piece * outputs, |start, out| {
                 let first = start / outputs;
                 let pixels = first..first + out.len() / outputs;
                 let out = Columns::all(out, outputs);

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::band::{self, Fill};
 use super::pack::Packed;
 use super::patches::{Patches, Pixel};
-use super::requantise::Epilogue;
+use super::requantise::{Epilogue, Images};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::bytes::{Bytes, WithBytes};
 use crate::simd::dot::{CHANNELS, Group};
@@ -247,11 +247,8 @@ impl<E: Epilogue> Piece<'_, E> {
         let results = Results {
             epilogue,
             tiles: epilogue.tiles::<C>(at.group * order.tiles() + at.tile),
-            first: self.pixels.start + batch.row + first,
-            per_image: self.per_image,
-            rows: batch.row + first..batch.row + first + count,
-            columns: column..end.min(column + C * CHANNELS),
-            out: &mut self.out,
+            images: Images { first: self.pixels.start + batch.row + first, per_image: self.per_image },
+            out: self.out.part(batch.row + first..batch.row + first + count, column..end.min(column + C * CHANNELS)),
         };
         match inputs {
             Inputs::Seen(all) => {
@@ -286,40 +283,48 @@ impl<E: Epilogue> Piece<'_, E> {
 }
 
 /// The place of results of a block of pixels, and what makes them of sums.
-struct Results<'a, 'o, E: Epilogue, const C: usize> {
+struct Results<'a, E: Epilogue, const C: usize> {
     epilogue: &'a E,
     tiles: E::Tiles<'a, C>,
-    /// Number of the first pixel, and pixels of an image.
-    first: usize,
-    per_image: usize,
-    /// Rows of the pixels, and the columns of the tiles.
-    rows: Range<usize>,
-    columns: Range<usize>,
-    out: &'a mut Columns<'o, E::Out>,
+    images: Images,
+    /// A row for each pixel, and the columns of the tiles.
+    out: Columns<'a, E::Out>,
 }
 
-impl<E: Epilogue, const C: usize> Results<'_, '_, E, C> {
-    /// Writes results of the sums of each pixel.
+impl<E: Epilogue, const C: usize> Results<'_, E, C> {
+    /// Writes results of the sums of each pixel, those of four tiles at a time.
     #[inline(always)]
     fn write<B: Bytes, const R: usize>(self, bytes: B, sums: &[[B::Sums; C]; R]) {
-        let Results { epilogue, tiles, first, per_image, rows, columns, out } = self;
+        let Results { epilogue, tiles, images, mut out } = self;
+        let mut next = 0;
         each_row!(row < R => {
-            if row < rows.len() {
-                let to = &mut out.row(rows.start + row)[columns.clone()];
-                epilogue.finish(bytes, &tiles, (first + row) / per_image, &sums[row], to);
+            if row == next && row < out.rows() {
+                let images = images.after(row);
+                if C == 1 && row % 4 == 0 && row + 4 <= R && row + 4 <= out.rows() {
+                    let sums = [&sums[row], &sums[row + 1], &sums[row + 2], &sums[row + 3]];
+                    epilogue.finish(bytes, &tiles, images, sums, &mut out.part(row..row + 4, 0..out.columns()));
+                    next += 4;
+                } else if C == 2 && row % 2 == 0 && row + 2 <= R && row + 2 <= out.rows() {
+                    let sums = [&sums[row], &sums[row + 1]];
+                    epilogue.finish(bytes, &tiles, images, sums, &mut out.part(row..row + 2, 0..out.columns()));
+                    next += 2;
+                } else {
+                    epilogue.finish(bytes, &tiles, images, [&sums[row]], &mut out.part(row..row + 1, 0..out.columns()));
+                    next += 1;
+                }
             }
         });
     }
 }
 
 /// Patches times tiles of channels.
-struct Block<'a, 'o, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
+struct Block<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
     rows: &'a [&'a [[B::Input; 4]]; R],
     panel: &'a [[Group; C]],
-    results: Results<'a, 'o, E, C>,
+    results: Results<'a, E, C>,
 }
 
-impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'_, '_, B, E, C, R> {
+impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'_, B, E, C, R> {
     #[inline(always)]
     fn run(self, bytes: B) {
         let mut sums = [E::start(bytes, &self.results.tiles); R];
@@ -329,16 +334,16 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'
 }
 
 /// Windows over a band times tiles of channels.
-struct Windowed<'a, 'o, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
+struct Windowed<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
     patches: &'a Patches<'a>,
     band: &'a [B::Input],
     shape: band::Shape,
     places: &'a [usize; R],
     panel: &'a [[Group; C]],
-    results: Results<'a, 'o, E, C>,
+    results: Results<'a, E, C>,
 }
 
-impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowed<'_, '_, B, E, C, R> {
+impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowed<'_, B, E, C, R> {
     #[inline(always)]
     fn run(self, bytes: B) {
         let Windowed { patches, band, shape, places, panel, results } = self;
@@ -375,12 +380,12 @@ impl<B: Bytes, const C: usize, const R: usize> Apart<B> for Products<'_, B, C, R
 }
 
 /// Sums of all parts.
-struct Finish<'a, 'o, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
+struct Finish<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
     sums: &'a [[B::Sums; C]; R],
-    results: Results<'a, 'o, E, C>,
+    results: Results<'a, E, C>,
 }
 
-impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Finish<'_, '_, B, E, C, R> {
+impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Finish<'_, B, E, C, R> {
     #[inline(always)]
     fn run(self, bytes: B) {
         self.results.write(bytes, self.sums);

@@ -4,8 +4,10 @@ use super::order::Order;
 use super::pack::Packed;
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
+use crate::simd::apart::each_row;
 use crate::simd::bytes::{Bytes, FloatScales, RowScales, TileScales, store_tiles};
 use crate::simd::dot::CHANNELS;
+use crate::threads::Columns;
 
 /// Scales and zero points of statically quantised images:
 ///
@@ -30,6 +32,11 @@ impl Requantise<'_> {
     /// The factor of a channel.
     pub(super) fn factor(&self, channel: usize) -> f32 {
         self.factors[if self.factors.len() == 1 { 0 } else { channel }]
+    }
+
+    /// The factors of so many times the channels, one after the other.
+    pub(super) fn repeated(&self, count: usize) -> Vec<f32> {
+        if self.factors.len() == 1 { self.factors.to_vec() } else { self.factors.repeat(count) }
     }
 
     /// Limits before the zero point is added.
@@ -68,6 +75,27 @@ pub struct DynamicScales<'a> {
     pub limits: [f32; 2],
 }
 
+/// The images of pixels that follow each other: the number of the first pixel, and how many an image has.
+#[derive(Clone, Copy)]
+pub(super) struct Images {
+    pub first: usize,
+    pub per_image: usize,
+}
+
+impl Images {
+    /// The image of a pixel.
+    #[inline(always)]
+    fn of(&self, pixel: usize) -> usize {
+        (self.first + pixel) / self.per_image
+    }
+
+    /// The images of pixels from one on.
+    #[inline(always)]
+    pub fn after(self, pixel: usize) -> Images {
+        Images { first: self.first.wrapping_add(pixel), ..self }
+    }
+}
+
 /// A conversion of the sums of a tile of channels to results.
 pub(super) trait Epilogue: Sync {
     type Out: Copy + Send;
@@ -85,14 +113,14 @@ pub(super) trait Epilogue: Sync {
     /// Numbers that the sums of neighbouring tiles begin with.
     fn start<B: Bytes, const C: usize>(bytes: B, tiles: &Self::Tiles<'_, C>) -> [B::Sums; C];
 
-    /// Writes results of the sums of neighbouring tiles for a pixel of an image, as many as there is room for.
-    fn finish<B: Bytes, const C: usize>(
+    /// Writes results of the sums of neighbouring tiles for `N` pixels, as many as a row of each has room for.
+    fn finish<B: Bytes, const C: usize, const N: usize>(
         &self,
         bytes: B,
         tiles: &Self::Tiles<'_, C>,
-        image: usize,
-        sums: &[B::Sums; C],
-        to: &mut [Self::Out],
+        images: Images,
+        sums: [&[B::Sums; C]; N],
+        to: &mut Columns<'_, Self::Out>,
     );
 }
 
@@ -130,15 +158,15 @@ impl Epilogue for Static {
     }
 
     #[inline(always)]
-    fn finish<B: Bytes, const C: usize>(
+    fn finish<B: Bytes, const C: usize, const N: usize>(
         &self,
         bytes: B,
         tiles: &TileScales<'_, C>,
-        _: usize,
-        sums: &[B::Sums; C],
-        to: &mut [i8],
+        _: Images,
+        sums: [&[B::Sums; C]; N],
+        to: &mut Columns<'_, i8>,
     ) {
-        bytes.requantise(sums, tiles, to);
+        bytes.requantise_rows(sums, tiles, to);
     }
 }
 
@@ -187,19 +215,21 @@ impl Epilogue for DynamicImages<'_> {
     }
 
     #[inline(always)]
-    fn finish<B: Bytes, const C: usize>(
+    fn finish<B: Bytes, const C: usize, const N: usize>(
         &self,
         bytes: B,
         (weights, [factors, bias]): &DynamicTiles<'_, C>,
-        image: usize,
-        sums: &[B::Sums; C],
-        to: &mut [f32],
+        images: Images,
+        sums: [&[B::Sums; C]; N],
+        to: &mut Columns<'_, f32>,
     ) {
         let Dynamic { limits, offset, .. } = self.scales;
-        let [scale, zero] = self.images[image];
-        let row = RowScales { scale, zero: (zero as i32).wrapping_add(*offset) };
-        let results = bytes.scale(sums, &FloatScales { weights, factors, bias, limits: *limits }, &row);
-        store_tiles(&results, to);
+        each_row!(row < N => {
+            let [scale, zero] = self.images[images.of(row)];
+            let scales = RowScales { scale, zero: (zero as i32).wrapping_add(*offset) };
+            let results = bytes.scale(sums[row], &FloatScales { weights, factors, bias, limits: *limits }, &scales);
+            store_tiles(&results, to.row(row));
+        });
     }
 }
 

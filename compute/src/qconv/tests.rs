@@ -1,5 +1,7 @@
 //! Every path of this machine against the formulas, written out over weights as they are stored, to the bit.
 
+mod lines;
+
 use std::sync::Arc;
 
 use super::*;
@@ -171,43 +173,6 @@ fn convolutions() {
                     let bias = case.bias.as_deref();
                     let made =
                         Convolution::on(path, case.packed(path, rows), windows, bias, case.requantise()).unwrap();
-                    let name = format!("{path:?}, {windows:?}, {:?} to {outputs}", case.sizes);
-                    agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
-                    count += 1;
-                }
-            }
-        }
-    }
-    println!("{count} convolutions");
-}
-
-/// Images of one column, of which some windows see padding, and whose taps are next to each other or apart.
-#[test]
-fn columns() {
-    let mut random = Random::new(11);
-    let (paths, mut count) = (paths(), 0);
-    let tall = windows([3, 1], [1, 1], [1, 1], [[1; 2], [0; 2]]);
-    let kinds = [
-        tall,
-        Windows { kernel: [7, 1], padding: [[3; 2], [0; 2]], ..tall },
-        Windows { stride: [2, 3], dilation: [5, 2], padding: [[9, 2], [0; 2]], ..tall },
-        Windows { dilation: [1, 7], ..tall },
-        // Windows that see padding beside the column.
-        Windows { padding: [[1; 2], [0, 1]], ..tall },
-        windows([1, 1], [2, 1], [1, 1], [[0; 2]; 2]),
-    ];
-    for kind in kinds {
-        for (groups, inputs, outputs) in [(1, 16, 16), (1, 3, 20), (1, 48, 96), (2, 8, 24), (6, 4, 4), (9, 3, 5)] {
-            for [n, h] in [[1, 300], [2, 37], [3, 1], [2, 0]] {
-                let (inputs, outputs, windows) = (inputs * groups, outputs * groups, Windows { groups, ..kind });
-                let case = Case::new(&mut random, windows, [n, h, 1, inputs], outputs, false);
-                let zero = i32::from(case.zeros[0]);
-                let want: Vec<i8> =
-                    (0..case.results()).map(|at| case.quantised(case.convolved(at, zero), at % outputs)).collect();
-                for &path in &paths {
-                    let packed = case.packed(path, [outputs, windows.taps() * inputs / groups]);
-                    let bias = case.bias.as_deref();
-                    let made = Convolution::on(path, packed, windows, bias, case.requantise()).unwrap();
                     let name = format!("{path:?}, {windows:?}, {:?} to {outputs}", case.sizes);
                     agree(&want, 99, &name, |out| made.run(&case.images, case.sizes, out));
                     count += 1;

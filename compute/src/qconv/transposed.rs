@@ -79,11 +79,7 @@ impl TransposedConvolution {
                 }
             }
             let packed = Packed::new(&chosen, [channels, inner], &of_phase)?;
-            let bias = bias.map(|bias| bias.repeat(places));
-            let factors = match requantise.factors {
-                one @ [_] => one.to_vec(),
-                each => each.repeat(places),
-            };
+            let (bias, factors) = (bias.map(|bias| bias.repeat(places)), requantise.repeated(places));
             let requantise = Requantise { factors: &factors, ..requantise };
             phases.push((phase, Convolution::new(packed, of_phase, bias.as_deref(), requantise)?));
         }

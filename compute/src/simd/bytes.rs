@@ -45,14 +45,17 @@ mod path;
 mod store;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
+#[cfg(target_arch = "x86_64")]
+mod vnni_store;
 
 pub(crate) use path::{BytesPath, DepthwiseOrder};
 pub(crate) use store::{store, store_tiles};
 
 use bytemuck::Pod;
 
-use super::apart::Apart;
+use super::apart::{Apart, each_row};
 use super::dot::{CHANNELS, Group};
+use crate::threads::Columns;
 
 /// Neighbouring channels of an image that are computed together.
 pub(crate) const LANES: usize = 64;
@@ -136,6 +139,19 @@ pub(crate) trait Bytes: Copy {
             }
         }
         store_tiles(&results, to);
+    }
+
+    /// Writes results of the sums of neighbouring tiles for `N` rows.
+    #[inline(always)]
+    fn requantise_rows<const C: usize, const N: usize>(
+        self,
+        sums: [&[Self::Sums; C]; N],
+        scales: &TileScales<'_, C>,
+        to: &mut Columns<'_, i8>,
+    ) {
+        each_row!(row < N => {
+            self.requantise(sums[row], scales, to.row(row));
+        });
     }
 
     /// Floats of the sums of neighbouring tiles for a row.

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// Pieces of one list: as many whole chunks of a length as it has.
 pub struct Read<'a, T>(pub &'a [T], pub usize);
@@ -145,13 +146,29 @@ impl<'a, T> Columns<'a, T> {
         self.columns
     }
 
+    /// Number of rows.
+    #[inline(always)]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Some columns of some rows.
+    #[inline(always)]
+    pub fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> Columns<'_, T> {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
+        assert!(columns.start <= columns.end && columns.end <= self.columns, "columns {columns:?} of {}", self.columns);
+        // A place of the matrix, or what is behind it where there are no rows or no columns.
+        let start = self.start.wrapping_add(rows.start * self.row + columns.start);
+        Columns { start, rows: rows.len(), row: self.row, columns: columns.len(), matrix: PhantomData }
+    }
+
     /// The columns of a row.
     #[inline(always)]
     pub fn row(&mut self, index: usize) -> &mut [T] {
         assert!(index < self.rows, "row {index} of {}", self.rows);
         // SAFETY: the row is one of the matrix, whose columns from `start` on, so many, are borrowed by this alone, and
-        // through `&mut self` by one row at a time.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(index * self.row), self.columns) }
+        // through `&mut self` by one row at a time; nothing wraps within the matrix.
+        unsafe { std::slice::from_raw_parts_mut(self.start.wrapping_add(index.wrapping_mul(self.row)), self.columns) }
     }
 }
 

@@ -323,3 +323,19 @@ fn pools_end_at_any_time() {
         assert!(shared.upgrade().is_none(), "nobody serves any more");
     }
 }
+
+#[test]
+fn parts_of_columns_are_those_of_the_matrix() {
+    let mut matrix: Vec<usize> = (0..35).collect();
+    let mut columns = Columns::all(&mut matrix, 7);
+    let mut part = columns.part(1..4, 2..6);
+    assert_eq!((part.rows(), part.columns()), (3, 4));
+    assert_eq!(part.row(2), [23, 24, 25, 26]);
+    part.part(1..2, 1..3).row(0).fill(99);
+    assert_eq!(columns.row(2), [14, 15, 16, 99, 99, 19, 20]);
+    assert_eq!(columns.part(5..5, 7..7).rows(), 0);
+    for (rows, of_row) in [(4..6, 0..7), (0..5, 3..8)] {
+        assert!(catch_unwind(AssertUnwindSafe(|| columns.part(rows, of_row).rows())).is_err());
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| columns.part(1..3, 0..7).row(2).len())).is_err());
+}

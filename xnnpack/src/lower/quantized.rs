@@ -1,6 +1,6 @@
 //! Nodes on quantised numbers.
 
-use edgepack_compute::qconv::{TransposedConvolution, Windows};
+use edgepack_compute::qconv::{NarrowConvolution, TransposedConvolution, Windows};
 use edgepack_compute::qgemm::Blocks;
 use edgepack_executor::delegate::Local;
 use edgepack_executor::kernel::{KernelError, room};
@@ -38,6 +38,12 @@ fn dense_sizes(w: Lowered) -> Result<[usize; 2], KernelError> {
 fn in_phases(w: Lowered, windows: &Windows, more: [usize; 2]) -> bool {
     let [outputs, _, _, inputs] = w.shape.dims() else { return false };
     TransposedConvolution::bytes([*outputs as usize, *inputs as usize], windows, more).is_some()
+}
+
+/// Returns whether a convolution with weights of these sizes has so few channels that windows are computed together.
+fn is_narrow(x: Lowered, sizes: [usize; 2], windows: &Windows) -> bool {
+    let [_, h, w, _] = x.shape.dims() else { return false };
+    !x.dynamic && NarrowConvolution::bytes(sizes, windows, [*h as usize, *w as usize]).is_some()
 }
 
 impl Lowering<'_> {
@@ -221,6 +227,9 @@ impl Lowering<'_> {
         let retained = self.values.call.retained();
         let stored = self.values.stored(w, None)?;
         let (w, operator) = match kind {
+            Kind::Dense if weighted.zero == 0 && is_narrow(x, dense_sizes(w)?, &windows) => {
+                (self.values.placed(w)?, integer::narrow(weighted.how, windows))
+            }
             Kind::Dense if weighted.zero == 0 => {
                 let packed = self.values.weights.convolution(stored, dense_sizes(w)?, &windows, retained)?;
                 (w, integer::convolution(weighted.how, windows, packed))

@@ -118,6 +118,31 @@ pub(crate) fn convolution(how: Requantize, windows: Windows, packed: Arc<qconv::
     })
 }
 
+/// A convolution of few channels, of images that are always as large as now, with weights `[Co, kh, kw, Ci]`.
+pub(crate) fn narrow(how: Requantize, windows: Windows) -> Arc<dyn Operator> {
+    own("xnnpack::convolution.int8", PRODUCT, Alias::Disjoint, move |args| {
+        let [outputs, kh, kw, inputs] = *args.tensor(1)?.meta.sizes else {
+            return Err(KernelError::unsupported("weights"));
+        };
+        let [_, h, w, _] = *args.tensor(0)?.meta.sizes else { return Err(KernelError::unsupported("no image")) };
+        let sizes = [outputs, kh * kw * inputs];
+        let retained = qconv::NarrowConvolution::bytes(sizes, &windows, [h, w])
+            .ok_or_else(|| KernelError::unsupported(format!("{windows:?}")))?;
+        args.retained().reserve(retained)?;
+        let weights = constant(args, 1)?.ok_or_else(|| KernelError::unsupported("no weights"))?;
+        let (bias, how) = (constant(args, BIAS)?, how.of_channels());
+        let convolution = qconv::NarrowConvolution::new(weights, sizes, windows, [h, w], bias, how)?;
+        retaining(retained, move |cx: &mut KernelContext<'_>| {
+            let image @ [n, h, w, _] = image_sizes(cx, Some(inputs))?;
+            let [oh, ow] = windows.counts([h, w]);
+            cx.resize(OUT, &[n, oh, ow, outputs])?;
+            let views = cx.views();
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            Ok(convolution.run(x, image, views.out(OUT)?.as_mut_slice::<i8>()?)?)
+        })
+    })
+}
+
 /// Channels whose sums are on the stack at a time.
 const CHANNELS: usize = 64;
 

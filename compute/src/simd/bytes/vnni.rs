@@ -11,9 +11,10 @@ use super::{
     Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes,
     depthwise_windows, store,
 };
-use crate::simd::apart::Apart;
+use crate::simd::apart::{Apart, each_row};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::token::token;
+use crate::threads::Columns;
 
 token!(
     /// Vectors of 32 bytes, with sums of four products of bytes.
@@ -204,11 +205,32 @@ impl Bytes for Avx512Vnni {
         }
         match words[..] {
             [a] => self.put_one(self.narrowed(a, limits, zero), to),
-            [a, b] => self.put_two(self.narrowed(a, limits, zero), self.narrowed(b, limits, zero), to),
+            [a, b] => self.put_two(self.joined(self.narrowed(a, limits, zero), self.narrowed(b, limits, zero)), to),
             [a, b, c] => self.put_four(self.packed([a, b, c, c], limits, zero), to),
             [a, b, c, d] => self.put_four(self.packed([a, b, c, d], limits, zero), to),
             _ => unreachable!("{C} tiles, of which there are up to four"),
         }
+    }
+
+    #[inline(always)]
+    fn requantise_rows<const C: usize, const N: usize>(
+        self,
+        sums: [&[__m512i; C]; N],
+        scales: &TileScales<'_, C>,
+        to: &mut Columns<'_, i8>,
+    ) {
+        let TileScales { factors, limits, zero, .. } = *scales;
+        if N == 1 || C * N != 4 {
+            each_row!(row < N => {
+                self.requantise(sums[row], scales, to.row(row));
+            });
+            return;
+        }
+        let mut words = [self.zero(); 4];
+        each_row!(word < 4 => {
+            words[word] = self.rounded(sums[word / C][word % C], &factors[word % C], limits);
+        });
+        self.put_rows::<N>(self.packed(words, limits, zero), to);
     }
 
     /// Bytes of four taps are interleaved into groups of four for each channel, which leaves channels in another order
@@ -376,87 +398,6 @@ impl Avx512Vnni {
             let y = _mm512_fmadd_ps(y, _mm512_loadu_ps(factors), _mm512_loadu_ps(bias));
             let y = _mm512_min_ps(_mm512_max_ps(y, _mm512_set1_ps(low)), _mm512_set1_ps(high));
             std::mem::transmute::<__m512, [f32; CHANNELS]>(y)
-        }
-    }
-
-    /// Numbers of a tile as bytes, with the zero point added, from the least on.
-    #[inline(always)]
-    fn narrowed(self, words: __m512i, [low, _]: [f32; 2], zero: i32) -> __m128i {
-        // SAFETY: the token exists.
-        unsafe {
-            let least = _mm256_set1_epi16(low as i16 + zero as i16);
-            let halves = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(words), _mm256_set1_epi16(zero as i16));
-            _mm256_cvtsepi16_epi8(_mm256_max_epi16(halves, least))
-        }
-    }
-
-    /// Numbers as bytes, with the zero point added, from the least on: of each vector in turn, four and four next to each other.
-    #[inline(always)]
-    fn interleaved_bytes(self, words: [__m512i; 4], [low, _]: [f32; 2], zero: i32) -> __m512i {
-        // SAFETY: the token exists.
-        unsafe {
-            let least = _mm512_set1_epi8((low as i32 + zero) as i8);
-            let zero = _mm512_set1_epi16(zero as i16);
-            let first = _mm512_adds_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
-            let last = _mm512_adds_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
-            _mm512_max_epi8(_mm512_packs_epi16(first, last), least)
-        }
-    }
-
-    /// Numbers of tiles as bytes, with the zero point added, from the least on.
-    #[inline(always)]
-    fn packed(self, words: [__m512i; 4], limits: [f32; 2], zero: i32) -> __m512i {
-        // SAFETY: the token exists.
-        unsafe {
-            // Packing leaves four channels of each vector next to each other.
-            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-            _mm512_permutexvar_epi32(order, self.interleaved_bytes(words, limits, zero))
-        }
-    }
-
-    // Results are written from where they are: read again after they were written in other pieces, they are waited for.
-
-    /// Writes results of a tile, as many as there is room for.
-    #[inline(always)]
-    fn put_one(self, results: __m128i, to: &mut [i8]) {
-        match to.first_chunk_mut::<CHANNELS>() {
-            // SAFETY: there is room for 16 bytes, and the token exists.
-            Some(to) => unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), results) },
-            None => {
-                // SAFETY: vectors and numbers are the same bytes.
-                let results = unsafe { std::mem::transmute::<__m128i, [i8; CHANNELS]>(results) };
-                store(&results, to);
-            }
-        }
-    }
-
-    /// Writes results of two tiles, as many as there is room for.
-    #[inline(always)]
-    fn put_two(self, a: __m128i, b: __m128i, to: &mut [i8]) {
-        // SAFETY: the token exists.
-        let both = unsafe { _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b) };
-        match to.first_chunk_mut::<{ 2 * CHANNELS }>() {
-            // SAFETY: there is room for 32 bytes, and the token exists.
-            Some(to) => unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), both) },
-            None => {
-                // SAFETY: vectors and numbers are the same bytes.
-                let results = unsafe { std::mem::transmute::<__m256i, [i8; 2 * CHANNELS]>(both) };
-                store(&results, to);
-            }
-        }
-    }
-
-    /// Writes results of four tiles, as many as there is room for.
-    #[inline(always)]
-    fn put_four(self, results: __m512i, to: &mut [i8]) {
-        match to.first_chunk_mut::<{ 4 * CHANNELS }>() {
-            // SAFETY: there is room for 64 bytes, and the token exists.
-            Some(to) => unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), results) },
-            None => {
-                // SAFETY: vectors and numbers are the same bytes.
-                let results = unsafe { std::mem::transmute::<__m512i, [i8; 4 * CHANNELS]>(results) };
-                store(&results, to);
-            }
         }
     }
 

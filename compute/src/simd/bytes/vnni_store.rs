@@ -1,0 +1,118 @@
+//! Numbers in vectors of 64 bytes as bytes, and where they go.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::store;
+use super::vnni::Avx512Vnni;
+use crate::simd::dot::CHANNELS;
+use crate::threads::Columns;
+
+impl Avx512Vnni {
+    /// Numbers of a tile as bytes, with the zero point added, from the least on.
+    #[inline(always)]
+    pub(super) fn narrowed(self, words: __m512i, [low, _]: [f32; 2], zero: i32) -> __m128i {
+        // SAFETY: the token exists.
+        unsafe {
+            let least = _mm256_set1_epi16(low as i16 + zero as i16);
+            let halves = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(words), _mm256_set1_epi16(zero as i16));
+            _mm256_cvtsepi16_epi8(_mm256_max_epi16(halves, least))
+        }
+    }
+
+    /// Numbers as bytes, with the zero point added, from the least on: of each vector in turn, four and four next to each other.
+    #[inline(always)]
+    pub(super) fn interleaved_bytes(self, words: [__m512i; 4], [low, _]: [f32; 2], zero: i32) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe {
+            let least = _mm512_set1_epi8((low as i32 + zero) as i8);
+            let zero = _mm512_set1_epi16(zero as i16);
+            let first = _mm512_adds_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
+            let last = _mm512_adds_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
+            _mm512_max_epi8(_mm512_packs_epi16(first, last), least)
+        }
+    }
+
+    /// Numbers of tiles as bytes, with the zero point added, from the least on.
+    #[inline(always)]
+    pub(super) fn packed(self, words: [__m512i; 4], limits: [f32; 2], zero: i32) -> __m512i {
+        // SAFETY: the token exists.
+        unsafe {
+            // Packing leaves four channels of each vector next to each other.
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_permutexvar_epi32(order, self.interleaved_bytes(words, limits, zero))
+        }
+    }
+
+    // Results are written from where they are: read again after they were written in other pieces, they are waited for.
+
+    /// Writes results of a tile, as many as there is room for.
+    #[inline(always)]
+    pub(super) fn put_one(self, results: __m128i, to: &mut [i8]) {
+        match to.first_chunk_mut::<CHANNELS>() {
+            // SAFETY: there is room for 16 bytes, and the token exists.
+            Some(to) => unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), results) },
+            None => {
+                // SAFETY: vectors and numbers are the same bytes.
+                let results = unsafe { std::mem::transmute::<__m128i, [i8; CHANNELS]>(results) };
+                store(&results, to);
+            }
+        }
+    }
+
+    /// Results of two tiles next to each other.
+    #[inline(always)]
+    pub(super) fn joined(self, a: __m128i, b: __m128i) -> __m256i {
+        // SAFETY: the token exists.
+        unsafe { _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b) }
+    }
+
+    /// Writes results of four tiles to `N` rows, as many to each as there is room for.
+    #[inline(always)]
+    pub(super) fn put_rows<const N: usize>(self, results: __m512i, to: &mut Columns<'_, i8>) {
+        // SAFETY: the token exists.
+        let [low, high] = unsafe { [_mm512_castsi512_si256(results), _mm512_extracti64x4_epi64::<1>(results)] };
+        match N {
+            2 => {
+                self.put_two(low, to.row(0));
+                self.put_two(high, to.row(1));
+            }
+            // SAFETY: the token exists.
+            4 => unsafe {
+                self.put_one(_mm256_castsi256_si128(low), to.row(0));
+                self.put_one(_mm256_extracti128_si256::<1>(low), to.row(1));
+                self.put_one(_mm256_castsi256_si128(high), to.row(2));
+                self.put_one(_mm256_extracti128_si256::<1>(high), to.row(3));
+            },
+            _ => unreachable!("{N} rows of two tiles or one"),
+        }
+    }
+
+    /// Writes results of two tiles, as many as there is room for.
+    #[inline(always)]
+    pub(super) fn put_two(self, both: __m256i, to: &mut [i8]) {
+        match to.first_chunk_mut::<{ 2 * CHANNELS }>() {
+            // SAFETY: there is room for 32 bytes, and the token exists.
+            Some(to) => unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), both) },
+            None => {
+                // SAFETY: vectors and numbers are the same bytes.
+                let results = unsafe { std::mem::transmute::<__m256i, [i8; 2 * CHANNELS]>(both) };
+                store(&results, to);
+            }
+        }
+    }
+
+    /// Writes results of four tiles, as many as there is room for.
+    #[inline(always)]
+    pub(super) fn put_four(self, results: __m512i, to: &mut [i8]) {
+        match to.first_chunk_mut::<{ 4 * CHANNELS }>() {
+            // SAFETY: there is room for 64 bytes, and the token exists.
+            Some(to) => unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), results) },
+            None => {
+                // SAFETY: vectors and numbers are the same bytes.
+                let results = unsafe { std::mem::transmute::<__m512i, [i8; 4 * CHANNELS]>(results) };
+                store(&results, to);
+            }
+        }
+    }
+}
