@@ -133,6 +133,19 @@ fn tiles(sizes: [usize; 2], windows: &Windows) -> usize {
     Order::of(sizes, windows).map_or(0, |order| order.groups.saturating_mul(order.tiles()))
 }
 
+/// Pixels of a piece, at least, of so many that take so many nanoseconds each. Copies of inputs begin again with every piece.
+fn pixels_of_piece(patches: &Patches<'_>, count: usize, pixel: f64) -> usize {
+    let (threads, line) = (threads::current(), patches.counts[1]);
+    if !patches.is_copied() {
+        return PIXELS;
+    }
+    if threads == 1 {
+        return count.max(1);
+    }
+    let pixels = (count / (PIECES * threads)).min((COPIED_PIECE / pixel) as usize);
+    pixels.next_multiple_of(if pixels >= line { line } else { PIXELS }).max(PIXELS)
+}
+
 impl<P> Product<P> {
     /// What windows see of images `[n, h, w, c]`. Images of one column are seen as lines, and so are all pixels if they are seen
     /// one by one.
@@ -145,19 +158,6 @@ impl<P> Product<P> {
             Some(line) => Patches::new(images, [1, h, c], &line, packed.order.along_line(&line)),
             None => Patches::new(images, [h, w, c], windows, packed.order),
         }
-    }
-
-    /// Pixels of a piece, at least, of so many that take so many nanoseconds each. Copies of inputs begin again with every piece.
-    fn pixels_of_piece(&self, patches: &Patches<'_>, count: usize, pixel: f64) -> usize {
-        let (threads, line) = (threads::current(), patches.counts[1]);
-        if !patches.is_copied() {
-            return PIXELS;
-        }
-        if threads == 1 {
-            return count.max(1);
-        }
-        let pixels = (count / (PIECES * threads)).min((COPIED_PIECE / pixel) as usize);
-        pixels.next_multiple_of(if pixels >= line { line } else { PIXELS }).max(PIXELS)
     }
 
     /// Computes images on all threads, if that is worth it.
@@ -198,7 +198,7 @@ impl<P> Product<P> {
         let many = count / (2 * PIXELS) >= tiles / TILES;
         let pixels = if (by_pixel - by_channel).abs() < EVEN { many } else { by_pixel > by_channel };
         if order.groups > 1 || pixels {
-            let piece = self.pixels_of_piece(&patches, count, each * outputs as f64);
+            let piece = pixels_of_piece(&patches, count, each * outputs as f64);
             for_each_piece_at(Cost::nanoseconds(each), out, piece * outputs, |start, out| {
                 let first = start / outputs;
                 let pixels = first..first + out.len() / outputs;
