@@ -1,6 +1,6 @@
 //! Windows over channels-last images of few channels, such as those that networks begin with. A row of taps meets numbers
-//! that are next to each other: they are multiplied where they are, or, at the left and the right border, copied once with
-//! the zeros of the padding.
+//! that are next to each other: they are multiplied where they are, or, where pixels are less than a tile and at the left and
+//! the right border, copied once with the zeros of the padding.
 //!
 //! Invariant: an output element is the sum that [`pixels`](super::pixels) computes for it, in the same order.
 
@@ -17,7 +17,7 @@ use crate::threads::Columns;
 const PATCH: usize = 160;
 /// Numbers of a row of taps, at most: longer ones are read where they are.
 const ROW: usize = 32;
-/// Pixels whose patches are copied together: a multiple of those of every tile.
+/// Pixels whose patches are copied together: a multiple of those of every tile, and half of it of those of most.
 const PIXELS: usize = 24;
 
 /// Rows of taps that are multiplied where they are, at most.
@@ -62,19 +62,24 @@ impl WithFloats for Patches<'_, '_> {
         if inside.len() < PIXELS || down.kernel > TAP_ROWS {
             return self.copied(floats, 0, count);
         }
+        let tile = if self.image.blocks.tiles(0) == 3 { PIXELS } else { PIXELS / 2 };
         let mut done = 0;
         while done < count {
             let (y, x) = ((first + done) / width, (first + done) % width);
-            let border = [inside.start, inside.end, width].into_iter().find(|border| *border > x).unwrap_or(width);
-            let here = (border - x).min(count - done);
-            if inside.contains(&x) {
+            let left = count - done;
+            let here = inside.end.saturating_sub(x).min(left) / tile * tile;
+            if here > 0 && x >= inside.start {
                 let image = self.image;
                 let (rows, len) = image.tap_rows([y, x], here);
                 self.blocks(floats, &rows, len, [done, here]);
+                done += here;
             } else {
+                // What is less than a tile is copied, and so are the borders next to it, of the next line, too.
+                let border = if x < inside.start { inside.start } else { width + inside.start };
+                let here = (border - x).min(left);
                 self.copied(floats, done, here);
+                done += here;
             }
-            done += here;
         }
     }
 }
