@@ -51,7 +51,14 @@ impl Algorithm {
         if transposed && (!pixels || layers || too_long || geometry.work() < SMALL) {
             let weight_dense = weight.strides[2] == 1 && weight.is_linear() && weight.channels.1 == weight.area();
             let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
-            return if fits { Algorithm::ScatterTransposed } else { Algorithm::Direct };
+            return match fits {
+                true => Algorithm::ScatterTransposed,
+                // Pixels of one channel are in either order.
+                false if in_place && out.is_placed_as(&last) && !layers && !too_long && geometry.work() >= SMALL => {
+                    Algorithm::Pixels
+                }
+                false => Algorithm::Direct,
+            };
         }
         if geometry.work() < SMALL || too_long {
             return Algorithm::Direct;

@@ -67,9 +67,10 @@ impl Convolution {
     /// Returns how many bytes the next run of this geometry retains besides those it has, at most. A caller that has limits
     /// asks before.
     pub fn bytes_to_retain(&self, geometry: &Geometry) -> usize {
+        let geometry = geometry.in_rows();
         match &self.packed {
-            Some(packed) if packed.fits(Algorithm::of(geometry), geometry) => 0,
-            _ => PackedWeight::retained_len(geometry).unwrap_or(0),
+            Some(packed) if packed.fits(Algorithm::of(&geometry), &geometry) => 0,
+            _ => PackedWeight::retained_len(&geometry).unwrap_or(0),
         }
     }
 
@@ -89,6 +90,7 @@ impl Convolution {
         scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), Error> {
+        let geometry = &geometry.in_rows();
         let algorithm = Algorithm::of(geometry);
         let mut packed = packed.filter(|packed| packed.fits(algorithm, geometry));
         if packed.is_none() && algorithm.packs() {

@@ -19,6 +19,8 @@ const MOST: usize = 4;
 const PIXELS: usize = 4;
 /// Vectors that are multiplied in the time of adding up the lanes of a sum.
 const TOTAL: usize = 8;
+/// Pixels of a part of a line that is all of an image.
+const PIECE: usize = 128;
 /// A vector of products.
 const VECTOR: Cost = Cost::nanoseconds(0.4);
 
@@ -68,20 +70,22 @@ pub(super) fn convolve(
 ) {
     let Geometry { input: images, out: to, .. } = geometry;
     let (path, outputs) = (FloatPath::best(), to.channels.0);
-    let line = to.sizes[2] * outputs;
+    let [_, height, width] = to.sizes;
+    let line = if height == 1 { width.min(PIECE) } else { width } * outputs;
     let products = geometry.weight.area() * images.channels.0 / LANES + TOTAL;
     let cost = Cost::nanoseconds(VECTOR.as_nanoseconds() * (products * line) as f64);
     let activation = epilogue.map_or(Activation::None, Epilogue::activation);
     for n in 0..to.batch.0 {
         let data = &operands.input[n * images.batch.1..];
         let out = &mut out[n * to.batch.1..][..to.area() * outputs];
-        for_each_at(cost, WriteAll(out, line), |y, out| {
-            let lines = Lines { geometry, data, operands, y, out: &mut *out };
+        for_each_at(cost, WriteAll(out, line), |part, out| {
+            let first = if height == 1 { [0, part * PIECE] } else { [part, 0] };
+            let pixels = Pixels { geometry, data, operands, first, out: &mut *out };
             match outputs {
-                1 => path.run(Of::<1>(lines)),
-                2 => path.run(Of::<2>(lines)),
-                3 => path.run(Of::<3>(lines)),
-                _ => path.run(Of::<4>(lines)),
+                1 => path.run(Of::<1>(pixels)),
+                2 => path.run(Of::<2>(pixels)),
+                3 => path.run(Of::<3>(pixels)),
+                _ => path.run(Of::<4>(pixels)),
             }
             activation.apply(out);
             if let Some(epilogue) = epilogue {
@@ -91,24 +95,25 @@ pub(super) fn convolve(
     }
 }
 
-/// A line of an image.
-struct Lines<'a, 'o> {
+/// A line of an image, or a piece of one.
+struct Pixels<'a, 'o> {
     geometry: &'a Geometry,
     data: &'a [f32],
     operands: &'a Operands<'a, f32>,
-    y: usize,
+    /// Line and column of the first pixel.
+    first: [usize; 2],
     out: &'o mut [f32],
 }
 
-/// A line of so many output channels.
-struct Of<'a, 'o, const OUTPUTS: usize>(Lines<'a, 'o>);
+/// Pixels of so many output channels.
+struct Of<'a, 'o, const OUTPUTS: usize>(Pixels<'a, 'o>);
 
 impl<const OUTPUTS: usize> WithFloats for Of<'_, '_, OUTPUTS> {
     type Output = ();
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        let Lines { geometry, data, operands, y, out } = self.0;
+        let Pixels { geometry, data, operands, first: [y, x], out } = self.0;
         let Geometry { slides: [_, down, right], input, .. } = geometry;
         let (weights, zeros) = operands.weight.split_at(vectors(geometry) * LANES);
         let (weights, _) = weights.as_chunks::<LANES>();
@@ -121,7 +126,7 @@ impl<const OUTPUTS: usize> WithFloats for Of<'_, '_, OUTPUTS> {
         for (part, out) in out.chunks_mut(most * OUTPUTS).enumerate() {
             let count = out.len() / OUTPUTS;
             let columns = right.reach_of(count.next_multiple_of(PIXELS));
-            meet(geometry, data, &mut window, [y, down.kernel], right.start(part * most), columns, zeros);
+            meet(geometry, data, &mut window, [y, down.kernel], right.start(x + part * most), columns, zeros);
             floats.apart(Part { geometry, window: &window, weights, columns, bias, out });
         }
     }

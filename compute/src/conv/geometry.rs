@@ -44,6 +44,22 @@ impl Geometry {
         factors.into_iter().fold(1, usize::saturating_mul)
     }
 
+    /// Returns the same convolution with images of one column as images of one row, whose pixels are computed together. Elements
+    /// are where they were, and taps stay in order.
+    pub(super) fn in_rows(&self) -> Geometry {
+        let Slide { kernel, padding, .. } = self.slides[2];
+        if [self.input.sizes[2], self.out.sizes[2], kernel] != [1; 3] || padding != 0 {
+            return *self;
+        }
+        let turned = |images: Images| {
+            let ([depth, height, width], [far, down, right]) = (images.sizes, images.strides);
+            Images { sizes: [depth, width, height], strides: [far, right, down], ..images }
+        };
+        let Geometry { input, weight, out, slides: [deep, down, right], .. } = *self;
+        let slides = [deep, right, down];
+        Geometry { input: turned(input), weight: turned(weight), out: turned(out), slides, ..*self }
+    }
+
     /// Returns whether every output pixel reads the one input pixel at its own place.
     pub(super) fn is_pointwise(&self) -> bool {
         // A transposed one may have more pixels of output, which meet none.

@@ -40,10 +40,11 @@ pub fn pays(first: &Geometry, second: &Geometry) -> bool {
     let last =
         |images: &Images| images.is_placed_as(&Images::channels_last(images.batch.0, images.channels.0, images.sizes));
     let Geometry { input, out: between, groups, transposed, .. } = first;
-    let pointwise = Algorithm::of(first) == Algorithm::Pixels && first.is_pointwise() && *groups == 1 && !transposed;
+    let [algorithm, depthwise] = [first, second].map(|geometry| Algorithm::of(&geometry.in_rows()));
+    let pointwise = algorithm == Algorithm::Pixels && first.is_pointwise() && *groups == 1 && !transposed;
     let slide = &second.slides[1];
     pointwise
-        && Algorithm::of(second) == Algorithm::DepthwiseNhwc
+        && depthwise == Algorithm::DepthwiseNhwc
         && second.input == *between
         && last(input)
         && last(between)
@@ -73,7 +74,10 @@ pub fn convolve(
     scratch: &mut [f32],
     out: &mut [f32],
 ) -> Result<(), Error> {
-    let fits = |step: &Step<'_>| step.weight.fits(Algorithm::of(&step.geometry), &step.geometry);
+    let fits = |step: &Step<'_>| {
+        let geometry = step.geometry.in_rows();
+        step.weight.fits(Algorithm::of(&geometry), &geometry)
+    };
     if !pays(&first.geometry, &second.geometry) || !fits(first) || !fits(second) {
         return Err(Error::new(ErrorKind::Geometry, "two convolutions that are not computed together"));
     }
@@ -133,7 +137,7 @@ impl<'a> Step<'a> {
             |images: Images, lines: usize| Images::channels_last(1, images.channels.0, [1, lines, images.sizes[2]]);
         (geometry.input, geometry.out) = (images(geometry.input, input), images(geometry.out, out));
         geometry.slides[1] = Slide { input, padding, ..geometry.slides[1] };
-        Step { geometry, ..*self }
+        Step { geometry: geometry.in_rows(), ..*self }
     }
 
     fn pixels(&self, input: &[f32], out: &mut [f32]) {

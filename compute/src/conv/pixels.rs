@@ -8,6 +8,7 @@ use super::blocked::{BlockedWeight, Channels, Image, blocks_of, finish};
 use super::few_channels::{self, Patches};
 use super::geometry::Geometry;
 use crate::epilogue::{Activation, Epilogue};
+use crate::functions::gcd;
 use crate::gemm::single::LOADED;
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
@@ -26,6 +27,9 @@ const FEW: usize = 2;
 
 /// Share of the time of all threads that is used where blocks of channels are shared among them, at least.
 const EVEN: f64 = 0.9;
+
+/// Pixels of a piece of a row that meet the same taps of a transposed convolution, at least: a tile.
+const PHASE: usize = 6;
 
 /// Bytes that stay in a second level of cache next to others.
 const CACHE: usize = 1 << 18;
@@ -55,8 +59,9 @@ pub(super) fn convolve(
     let unit = if blocks.width() == 2 * LANES { 60 } else { 24 };
     let pixels = (CACHE / per_pixel.max(1)).min(even).max(1).next_multiple_of(unit);
     let pixels = if area < FEW * threads * unit { pixels.min(area.div_ceil(threads)) } else { pixels };
-    // Whatever is transposed is computed by rows.
-    let pixels = if geometry.transposed { pixels.next_multiple_of(to.sizes[2].max(1)) } else { pixels };
+    // Whatever is transposed is computed by rows, or by pieces of a row that is all of an image.
+    let row = if to.sizes[1] == 1 { geometry.slides[2].stride.saturating_mul(PHASE) } else { to.sizes[2] };
+    let pixels = if geometry.transposed { pixels.next_multiple_of(row.clamp(1, area.max(1))) } else { pixels };
     let width = blocks.width();
     let path = FloatPath::best();
     // Every part of the pixels reads the weight, and every part of the channels the image: the smaller is read often.
@@ -143,23 +148,31 @@ impl Part<'_, '_> {
         let channels = Channels::new(floats, image, [self.group, self.block], self.offset);
         let first = self.group * geometry.group_channels()[0];
         let [from, pixels] = self.pixels;
+        let width = geometry.out.sizes[2].max(1);
         // Pixels of a tile are at this distance, and a row begins with as many pixels that are not neighbours.
-        let (rows, step) = match geometry.transposed {
-            true => (pixels / geometry.out.sizes[2].max(1), geometry.slides[2].stride),
-            false => (1, 1),
+        let (row_len, step) = match geometry.transposed {
+            true => (pixels.min(width), geometry.slides[2].stride),
+            false => (pixels, 1),
         };
-        let row_len = pixels / rows.max(1);
+        let rows = pixels.checked_div(row_len).unwrap_or(0);
         for (row, phase) in (0..rows).flat_map(|row| (0..step.min(row_len)).map(move |phase| (row, phase))) {
             let (start_pixel, count_here) = (row * row_len + phase, (row_len - phase).div_ceil(step));
+            let mut met = [Met::default(); 2];
+            if geometry.transposed {
+                let [_, down, right] = &geometry.slides;
+                met = [(down, (from + start_pixel) / width), (right, (from + start_pixel) % width)].map(Met::at);
+            }
             let mut done = 0;
             while done < count_here {
                 let (count, to) = (ROWS.min(count_here - done), start_pixel + done * step);
                 let (channels, out) = (&channels, &mut *self.out);
                 if count == 1 {
-                    floats.apart(Tile::<F, 1, TILES> { image, channels, first, from, to, step, count, out });
+                    floats.apart(Tile::<F, 1, TILES> { image, channels, first, from, to, step, met, count, out });
                 } else {
-                    floats.apart(Tile::<F, ROWS, TILES> { image, channels, first, from, to, step, count, out });
+                    floats.apart(Tile::<F, ROWS, TILES> { image, channels, first, from, to, step, met, count, out });
                 }
+                // The next pixels of the row of a transposed one meet the next ones of the input.
+                met[1].place += count as isize;
                 done += count;
             }
         }
@@ -178,6 +191,8 @@ struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
     /// Row of the first pixel, rows from one to the next, and number of pixels.
     to: usize,
     step: usize,
+    /// Of a transposed convolution: what the first pixel meets, down and right.
+    met: [Met; 2],
     count: usize,
     out: &'a mut Columns<'o, f32>,
 }
@@ -185,9 +200,13 @@ struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
 impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
-        let Tile { image, channels, first, from, to, step, count, out } = self;
+        let Tile { image, channels, first, from, to, step, met, count, out } = self;
         let mut sums = channels.start::<ROWS>();
-        image.add(floats, first, [from + to, count], channels.weights, &mut sums);
+        if image.geometry.transposed {
+            image.add_transposed(floats, first, (met, count), channels.weights, &mut sums);
+        } else {
+            image.add(floats, first, [from + to, count], channels.weights, &mut sums);
+        }
         channels.write(floats, &sums, [to, step, count], out);
     }
 }
@@ -216,9 +235,6 @@ impl Image<'_> {
                 *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];
             }
             return add_products(floats, rows, weights, sums);
-        }
-        if geometry.transposed {
-            return self.add_transposed(floats, group, [first, count], weights, sums);
         }
         let Slide { kernel: width, dilation, input, .. } = slides[2];
         let (mut y, mut x) = (first / to.sizes[2], first % to.sizes[2]);
@@ -259,25 +275,26 @@ impl Image<'_> {
         &self,
         floats: F,
         group: usize,
-        [first, count]: [usize; 2],
+        ([down, right], count): ([Met; 2], usize),
         weights: &[[Line; TILES]],
         sums: &mut [[F::V; TILES]; ROWS],
     ) {
-        let Image { geometry, data, packed, .. } = self;
-        let Geometry { input: images, slides: [_, down, right], out: to, .. } = geometry;
-        let [channels, _] = geometry.group_channels();
-        let [y, x] = [first / to.sizes[2], first % to.sizes[2]];
-        // The place of the input that puts a tap at an element, if one does; negative ones are before the first.
-        let place = |slide: &Slide, at: usize, tap: usize| {
-            let distance = (at + slide.padding) as isize - (tap * slide.dilation) as isize;
-            let stride = slide.stride as isize;
-            (distance.rem_euclid(stride) == 0).then(|| distance.div_euclid(stride))
-        };
-        for ky in 0..down.kernel {
-            let Some(line) = place(down, y, ky).filter(|&line| (line as usize) < images.sizes[1]) else { continue };
+        let Image { geometry: Geometry { input: images, weight: kernel, .. }, data, packed, .. } = self;
+        let [_, height, width] = kernel.sizes;
+        let channels = self.geometry.group_channels()[0];
+        for (ky, line) in down.taps(height) {
+            // A place before the first is a great number, too.
+            if line as usize >= images.sizes[1] {
+                continue;
+            }
             let line = &data[line as usize * images.strides[1]..];
-            for kx in 0..right.kernel {
-                let Some(start) = place(right, x, kx) else { continue };
+            for (kx, start) in right.taps(width) {
+                let weights = &weights[(ky * width + kx) * channels..][..channels];
+                if count == ROWS && start >= 0 && start as usize + ROWS <= images.sizes[2] {
+                    let pixels = &line[start as usize * images.strides[2] + group..];
+                    add_products_of(floats, (pixels, images.strides[2]), weights, sums);
+                    continue;
+                }
                 let mut rows = [&packed.zeros()[..channels]; ROWS];
                 for (row, place) in rows.iter_mut().enumerate() {
                     let at = start.wrapping_add(row.min(count - 1) as isize) as usize;
@@ -285,9 +302,104 @@ impl Image<'_> {
                         *place = &line[at * images.strides[2] + group..][..channels];
                     }
                 }
-                let weights = &weights[(ky * right.kernel + kx) * channels..][..channels];
                 add_products(floats, rows, weights, sums);
             }
+        }
+    }
+}
+
+/// Taps of a transposed convolution that meet an element of its output, along one dimension: those whose distance from the
+/// element is a multiple of the stride.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    /// The first tap, and taps from one to the next.
+    first: usize,
+    step: usize,
+    /// The place of the input that the first tap meets, and how far before it the next one is; negative ones are before the first.
+    place: isize,
+    back: isize,
+}
+
+impl Met {
+    fn at((slide, at): (&Slide, usize)) -> Met {
+        let common = gcd(slide.stride as i64, slide.dilation as i64) as usize;
+        let (step, back) = (slide.stride / common, (slide.dilation / common) as isize);
+        let distance = |tap: usize| (at + slide.padding) as isize - (tap * slide.dilation) as isize;
+        let stride = slide.stride as isize;
+        let first = (0..step.min(slide.kernel)).find(|tap| distance(*tap).rem_euclid(stride) == 0);
+        let first = first.unwrap_or(slide.kernel);
+        Met { first, step, place: distance(first).div_euclid(stride), back }
+    }
+
+    /// The taps of so many, and the places that they meet.
+    #[inline(always)]
+    fn taps(self, kernel: usize) -> impl Iterator<Item = (usize, isize)> {
+        let Met { first, step, place, back } = self;
+        (first..kernel).step_by(step).enumerate().map(move |(index, tap)| (tap, place - index as isize * back))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::conv::algorithm::Algorithm;
+    use crate::conv::geometry::Geometry;
+    use crate::conv::tests::agrees;
+    use crate::random::Random;
+    use crate::spatial::{Images, Slide};
+
+    /// Strides and dilations that have a divisor or not, and rows that threads share.
+    #[test]
+    fn transposed_images_agree_with_the_definition() {
+        let mut random = Random::new(71);
+        for round in 0..60 {
+            let [stride, dilation, kernel] = [1 + random.below(8), 1 + round % 4, 1 + random.below(16)];
+            let slide = |input, extra, padding| {
+                let slide = Slide { input, kernel, stride, padding, dilation };
+                Slide { input: slide.transposed_size(extra).unwrap(), ..slide }
+            };
+            let (width, height) = (kernel + random.below(40), if round % 2 == 0 { 1 } else { 2 + kernel });
+            let extra = random.below(stride.max(dilation));
+            let mut slides = [Slide::POINT, Slide::POINT, slide(width, extra, random.below(kernel))];
+            if height > 1 {
+                slides[1] = slide(height, 0, random.below(kernel));
+            }
+            let (groups, inputs, outputs) = (1 + round % 3, 1 + random.below(20), 2 + random.below(40));
+            let geometry = Geometry {
+                input: Images::channels_last(2, groups * inputs, [1, height, width]),
+                weight: Images::channels_first(groups * inputs, outputs, slides.map(|slide| slide.kernel)),
+                out: Images::channels_last(2, groups * outputs, slides.map(|slide| slide.input)),
+                slides,
+                groups,
+                transposed: true,
+            };
+            if geometry.work() >= 1 << 9 && geometry.input.channels.0 > 1 {
+                assert_eq!(Algorithm::of(&geometry), Algorithm::Pixels, "{geometry:?}");
+            }
+            agrees(&mut random, geometry);
+        }
+    }
+
+    /// One channel has its pixels next to each other, and its weight the inputs of a tap.
+    #[test]
+    fn transposed_images_to_one_channel_agree_with_the_definition() {
+        let mut random = Random::new(73);
+        for (kernel, stride, padding) in [(2, 2, 0), (4, 2, 1), (3, 1, 2), (2, 3, 0)] {
+            let slide = |input| {
+                let slide = Slide { input, kernel, stride, padding, dilation: 1 };
+                Slide { input: slide.transposed_size(0).unwrap(), ..slide }
+            };
+            let slides = [Slide::POINT, slide(9), slide(30)];
+            let (inputs, last) = (16, Images::channels_last(1, 16, [1, kernel, kernel]));
+            let geometry = Geometry {
+                input: Images::channels_last(2, inputs, [1, 9, 30]),
+                weight: Images { batch: last.channels, channels: last.batch, ..last },
+                out: Images::channels_last(2, 1, slides.map(|slide| slide.input)),
+                slides,
+                groups: 1,
+                transposed: true,
+            };
+            assert_eq!(Algorithm::of(&geometry), Algorithm::Pixels);
+            agrees(&mut random, geometry);
         }
     }
 }

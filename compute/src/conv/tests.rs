@@ -153,8 +153,23 @@ fn columns_agree_with_the_definition() {
             groups: channels,
             transposed: false,
         };
-        depthwise_agrees(&mut random, geometry);
+        assert_ne!(geometry.in_rows(), geometry);
+        agrees(&mut random, geometry);
+        agrees(
+            &mut random,
+            Geometry { weight: Images::channels_first(16, channels, [1, kernel, 1]), ..of_all(geometry, 16) },
+        );
+        agrees(
+            &mut random,
+            Geometry { weight: Images::channels_first(1, channels, [1, kernel, 1]), ..of_all(geometry, 1) },
+        );
     }
+}
+
+/// A convolution of all channels to so many.
+fn of_all(geometry: Geometry, outputs: usize) -> Geometry {
+    let Images { batch, sizes, .. } = geometry.out;
+    Geometry { out: Images::channels_last(batch.0, outputs, sizes), groups: 1, ..geometry }
 }
 
 /// Lines that are longer than the places of windows that are known at once, and windows too far from each other to be.
@@ -255,7 +270,7 @@ fn depthwise_agrees(random: &mut Random, geometry: Geometry) {
 }
 
 /// Compares a convolution with its definition.
-fn agrees(random: &mut Random, geometry: Geometry) {
+pub(super) fn agrees(random: &mut Random, geometry: Geometry) {
     let (input, weight) = (random.floats(elements(&geometry.input)), random.floats(elements(&geometry.weight)));
     let bias = random.floats(geometry.out.channels.0);
     let operands = Operands { input: &input, weight: &weight, bias: Some(&bias) };

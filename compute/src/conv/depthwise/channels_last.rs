@@ -10,7 +10,7 @@ use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats};
 use crate::simd::wide;
 use crate::simd::window::{MOST_TAPS, Window};
-use crate::spatial::{Images, Slide};
+use crate::spatial::Slide;
 use crate::threads::{self, Cost, WriteAll, for_each_at};
 
 /// Channels summed at once; they fit the vector registers.
@@ -25,7 +25,6 @@ pub(in crate::conv) fn nhwc(
     epilogue: Option<&Epilogue>,
     out: &mut [f32],
 ) {
-    let geometry = &along(geometry);
     let Geometry { input: images, out: to, .. } = geometry;
     let Operands { input, weight, bias } = *operands;
     let activation = epilogue.map_or(Activation::None, Epilogue::activation);
@@ -79,20 +78,6 @@ fn lines_at_once(down: &Slide) -> usize {
 
 /// Pixels of a part of a line that is all of an image.
 const PIECE: usize = 32;
-
-/// Images of one column as images of one line, whose neighbouring pixels are summed together. Taps stay in order.
-fn along(geometry: &Geometry) -> Geometry {
-    let Slide { kernel, padding, .. } = geometry.slides[2];
-    if [geometry.input.sizes[2], geometry.out.sizes[2], kernel] != [1; 3] || padding != 0 {
-        return *geometry;
-    }
-    let turn = |images: Images| {
-        let ([depth, height, width], [far, down, right]) = (images.sizes, images.strides);
-        Images { sizes: [depth, width, height], strides: [far, right, down], ..images }
-    };
-    let Geometry { input, weight, out, slides: [deep, down, right], .. } = *geometry;
-    Geometry { input: turn(input), weight: turn(weight), out: turn(out), slides: [deep, right, down], ..*geometry }
-}
 
 /// Pixels of a row that are summed at once.
 const PIXELS: usize = 4;
