@@ -58,6 +58,7 @@ pub mod scan;
 pub mod search;
 pub mod select;
 pub mod shift;
+pub mod shuffle;
 pub mod simd;
 pub mod softmax;
 pub mod sort;
