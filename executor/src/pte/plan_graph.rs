@@ -260,6 +260,18 @@ impl<'r> PlanGraph<'r> {
         }
     }
 
+    /// Adds a list of tensors. `None` if one is not a tensor, or there is no memory for it.
+    pub fn push_tensors(&mut self, items: &[ValueId]) -> Option<ValueId> {
+        let is_tensor = |&id: &ValueId| matches!(self.state.values.get(id as usize), Some(Value::Tensor(_)));
+        if !items.iter().all(is_tensor) {
+            return None;
+        }
+        let span = Span { start: u32::try_from(self.state.ids.len()).ok()?, len: u32::try_from(items.len()).ok()? };
+        grow(&mut self.state.ids, items.len()).ok()?;
+        self.state.ids.extend_from_slice(items);
+        Some(self.push_value(Value::TensorList(span)))
+    }
+
     /// Adds a contiguous constant. `None` if its bytes are not as many as its sizes say, or there is no memory for it.
     pub fn push_constant(&mut self, dtype: ScalarType, sizes: &[usize], bytes: &[u8]) -> Option<ValueId> {
         let layout = TensorLayout::contiguous(dtype, sizes).ok().filter(|layout| layout.byte_len() == bytes.len())?;

@@ -9,6 +9,7 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Span, Value, ValueId};
 
 use crate::FAMILIES;
+use crate::aten::movement::shuffle::Shuffle;
 use crate::aten::{conv, matmul};
 
 /// Returns at most `count` items in a list; `None` if there is no memory for it: a rule that cannot look leaves the
@@ -31,6 +32,11 @@ pub struct Call {
 /// Returns whether an operator of the graph is this kernel itself, not another one of its name.
 pub fn is(graph: &PlanGraph<'_>, operator: u32, kernel: &'static Kernel) -> bool {
     std::ptr::addr_eq(&raw const *graph.operators()[operator as usize].kernel, kernel as *const Kernel)
+}
+
+/// The shuffle of channels that an operator of the graph is.
+pub fn shuffle_of<'g>(graph: &'g PlanGraph<'_>, operator: u32) -> Option<&'g Shuffle> {
+    graph.operators()[operator as usize].kernel.as_any()?.downcast_ref()
 }
 
 /// Returns the name of every operator of the graph that is a kernel of this library; `None` for one that is another

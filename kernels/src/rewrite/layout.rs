@@ -10,9 +10,10 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
-use super::chain::{collected, is, tensor};
+use super::chain::{collected, is, shuffle_of, tensor};
 use crate::aten::conv;
 use crate::aten::elementwise::arithmetic;
+use crate::aten::movement::shuffle;
 use crate::aten::pool::{MAX_2D_ALONE, MAX_2D_OUT};
 use crate::fused::{Base, POINTWISE};
 use crate::schema::position;
@@ -52,6 +53,16 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
     "aten::native_group_norm.out": "input" "out0";
     "aten::avg_pool2d.out": "self" "out";
     "aten::constant_pad_nd.out": "self" "out";
+    "aten::slice_copy.Tensor_out": "self" "out";
+};
+
+/// Operators of [`SAME_ORDER`] whose result has other sizes than the image.
+const RESIZED: &[&str] = &["aten::avg_pool2d.out", "aten::constant_pad_nd.out", "aten::slice_copy.Tensor_out"];
+
+/// Operators that take an image apart, and the positions of the image and of the list of its parts.
+const SPLITS: &[(&str, &[usize])] = images! {
+    "aten::split_copy.Tensor_out": "self" "out";
+    "aten::split_with_sizes_copy.out": "self" "out";
 };
 
 /// Operators of [`SAME_ORDER`] that are fused with operations, and the positions of their operands.
@@ -69,6 +80,9 @@ const ANY_ORDER: &[&str] = &[
     "aten::transpose_copy.int_out",
 ];
 
+const PERMUTE: &str = "aten::permute_copy.out";
+const DIMS: usize = position(PERMUTE, "dims");
+const PERMUTED: usize = position(PERMUTE, "out");
 const TENSORS: usize = position("aten::cat.out", "tensors");
 const JOINED: usize = position("aten::cat.out", "out");
 
@@ -86,7 +100,7 @@ impl Rewrite for ChannelsLast {
         let mut changed = 0;
         for tensor in 0..graph.tensor_count() as u32 {
             let root = groups.root(tensor);
-            if !groups.pays[root as usize] || groups.fixed[root as usize] {
+            if !groups.pays(root) || groups.fixed[root as usize] {
                 continue;
             }
             if let Some(last) = last(graph.tensor(tensor).dim_order()) {
@@ -104,6 +118,10 @@ struct Groups {
     fixed: Vec<bool>,
     /// True, by root, if a member is the result of a convolution.
     pays: Vec<bool>,
+    /// True, by root, if a member is shuffled.
+    shuffled: Vec<bool>,
+    /// True, by root, if a permutation of a member would move nothing.
+    unmoved: Vec<bool>,
 }
 
 impl Groups {
@@ -121,6 +139,8 @@ impl Groups {
             parent: collected(count, 0..)?,
             fixed: collected(count, fixed)?,
             pays: collected(count, std::iter::repeat(false))?,
+            shuffled: collected(count, std::iter::repeat(false))?,
+            unmoved: collected(count, std::iter::repeat(false))?,
         };
         for (_, base) in uses.views() {
             groups.fixed[base as usize] = true;
@@ -142,6 +162,15 @@ impl Groups {
         self.parent[b as usize] = a;
         self.fixed[a as usize] |= self.fixed[b as usize];
         self.pays[a as usize] |= self.pays[b as usize];
+        self.shuffled[a as usize] |= self.shuffled[b as usize];
+        self.unmoved[a as usize] |= self.unmoved[b as usize];
+    }
+
+    /// Returns whether channels of a group are better innermost: convolutions make them, or they are shuffled between
+    /// instructions that have them innermost under other names.
+    fn pays(&self, root: u32) -> bool {
+        let root = root as usize;
+        self.pays[root] || (self.shuffled[root] && self.unmoved[root])
     }
 
     fn fix(&mut self, tensor: u32) {
@@ -170,10 +199,25 @@ impl Groups {
             return self.fix_all(graph, &ids[1..]);
         }
         if ANY_ORDER.contains(&name) {
+            if name == PERMUTE {
+                self.permutation(graph, ids);
+            }
             return;
         }
         if name == "aten::cat.out" {
-            return self.cat(graph, ids);
+            let (Some(&list), Some(&out)) = (ids.get(TENSORS), ids.get(JOINED)) else {
+                return self.fix_all(graph, ids);
+            };
+            return self.lists(graph, out, &[list]);
+        }
+        if let Some(&(_, &[image, parts])) = SPLITS.iter().find(|(split, _)| *split == name) {
+            let (Some(&image), Some(&parts)) = (ids.get(image), ids.get(parts)) else {
+                return self.fix_all(graph, ids);
+            };
+            return self.lists(graph, image, &[parts]);
+        }
+        if shuffle_of(graph, operator).is_some() {
+            return self.shuffle(graph, ids);
         }
         let alone = || (name == MAX_2D_ALONE.name).then_some((&[0, MAX_2D_OUT][..], None));
         let plain = SAME_ORDER.iter().find(|(same, _)| *same == name).map(|(_, images)| (*images, None)).or_else(alone);
@@ -185,7 +229,7 @@ impl Groups {
         let tensors: Option<Vec<u32>> = images.map(|at| ids.get(at).and_then(|&id| tensor(graph, id))).collect();
         let Some(tensors) = tensors else { return self.fix_all(graph, ids) };
         let sizes = |tensor: u32| graph.tensor(tensor).bounds();
-        let resized = name.contains("pool") || name == "aten::constant_pad_nd.out";
+        let resized = name == MAX_2D_ALONE.name || RESIZED.contains(&name);
         // Operands that are stretched are read element by element, in whatever order they are.
         let Some((&result, operands)) = tensors.split_last() else { return };
         // Factors are no images, whatever their sizes are.
@@ -201,20 +245,54 @@ impl Groups {
         }
     }
 
-    /// A join of images: all have one order.
-    fn cat(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
-        let (Some(&list), Some(out)) = (ids.get(TENSORS), ids.get(JOINED).and_then(|&id| tensor(graph, id))) else {
-            return self.fix_all(graph, ids);
+    /// An image and lists of images that all have one order.
+    fn lists(&mut self, graph: &PlanGraph<'_>, image: ValueId, lists: &[ValueId]) {
+        let fix = |groups: &mut Self| {
+            groups.fix_all(graph, &[image]);
+            groups.fix_all(graph, lists);
         };
-        let rank = graph.tensor(out).bounds().len();
-        let Value::TensorList(span) = graph.value(list) else {
-            return self.fix_all(graph, ids);
-        };
-        for &item in graph.items(span) {
-            match tensor(graph, item).filter(|&item| graph.tensor(item).bounds().len() == rank) {
-                Some(item) => self.join(out, item),
-                None => return self.fix_all(graph, ids),
+        let Some(image) = tensor(graph, image) else { return fix(self) };
+        let rank = graph.tensor(image).bounds().len();
+        for &list in lists {
+            let Value::TensorList(span) = graph.value(list) else { return fix(self) };
+            for &item in graph.items(span) {
+                match tensor(graph, item).filter(|&item| graph.tensor(item).bounds().len() == rank) {
+                    Some(item) => self.join(image, item),
+                    None => return fix(self),
+                }
             }
+        }
+    }
+
+    /// A shuffle of channels: all images have one order.
+    fn shuffle(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
+        let (Some(&inputs), Some(&outs)) = (ids.get(shuffle::TENSORS), ids.get(shuffle::OUT)) else { return };
+        let Value::TensorList(span) = graph.value(inputs) else { return };
+        let Some(&first) = graph.items(span).first() else { return };
+        self.lists(graph, first, &[inputs, outs]);
+        if let Some(first) = tensor(graph, first) {
+            let root = self.root(first);
+            self.shuffled[root as usize] = true;
+        }
+    }
+
+    /// Notes an image that a permutation has made of pixels whose channels are innermost, or makes such pixels of.
+    fn permutation(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
+        let number = |id: ValueId| match graph.value(id) {
+            Value::Int(number) if !graph.is_variable(id) => Some(number),
+            _ => None,
+        };
+        let (Some(&image), Some(&dims), Some(&out)) = (ids.first(), ids.get(DIMS), ids.get(PERMUTED)) else { return };
+        let Value::IntList(span) = graph.value(dims) else { return };
+        let dims: Option<Vec<i64>> = graph.items(span).iter().map(|&id| number(id)).collect();
+        let image = match dims.as_deref() {
+            Some([0, 3, 1, 2] | [0, 2, 1]) => tensor(graph, out),
+            Some([0, 2, 3, 1]) => tensor(graph, image),
+            _ => None,
+        };
+        if let Some(image) = image {
+            let root = self.root(image);
+            self.unmoved[root as usize] = true;
         }
     }
 

@@ -4,10 +4,12 @@
 mod batch_norm;
 mod chain;
 mod epilogue;
+mod joined_shuffle;
 mod layout;
 mod pair;
 mod places;
 mod repeated;
+mod shuffle;
 mod transposed;
 
 use edgepack_executor::Registry;
@@ -24,8 +26,10 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         .with_rewrite(ShareEqual)
         .with_rewrite(batch_norm::FoldBatchNorm)
         .with_rewrite(places::DropPlaces)
+        .with_rewrite(shuffle::ShuffleChannels)
         .with_rewrite(epilogue::FuseEpilogues)
         .with_rewrite(layout::ChannelsLast)
         // Where images have found their order.
+        .with_rewrite(joined_shuffle::JoinShuffles)
         .with_rewrite(pair::PairConvolutions)
 }

@@ -16,6 +16,7 @@ pub mod pick;
 pub mod reinterpret;
 pub mod shape;
 pub mod shift;
+pub mod shuffle;
 pub mod split;
 #[cfg(test)]
 mod tests;
