@@ -59,6 +59,13 @@ impl Lowering<'_> {
             self.values.put(made.id, Lowered { local, shape: made.shape, ..x });
             return Ok(());
         }
+        if !x.dynamic {
+            // The operator that programs have for it, which rewrites know.
+            let out = self.values.make(made)?;
+            let sizes: Vec<i64> = made.shape.dims().iter().map(|&size| size as i64).collect();
+            let sizes = self.values.all().ints(&sizes);
+            return self.values.call("aten::view_copy.out", &[x.local, sizes, out.local], self.node);
+        }
         let operator = self.values.own(relabel::reshaped(numbers(&fields.new_shape)));
         let out = match self.values.goes_outside(made.id) || !x.writable {
             true => self.values.make(made)?,
