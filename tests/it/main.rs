@@ -40,6 +40,7 @@ mod roundtrip;
 mod saved_state;
 mod schema_contract;
 mod sharing;
+mod shuffles;
 mod structure;
 mod text;
 mod unsafe_code;
