@@ -2,7 +2,7 @@
 //!
 //! A plane is copied in bands of as many rows of results as fit [`PADDED`] elements. Its columns are sorted by their number
 //! modulo the stride of the window: elements that a tap meets at neighbouring places are neighbours in memory, and no loop
-//! looks whether a tap is inside.
+//! looks whether a tap is inside. A column has an element, or those of all channels.
 
 use std::ops::Range;
 
@@ -18,27 +18,30 @@ pub(crate) const PADDED: usize = 1 << 13;
 pub(crate) struct Padded {
     down: Slide,
     right: Slide,
+    /// Elements of a column.
+    depth: usize,
     /// Rows of results of a band.
     rows: usize,
-    /// Columns of each of as many parts of a row as the stride is.
+    /// Elements of each of as many parts of a row as the stride is.
     width: usize,
     /// Distances of the taps from the first in a band, row by row.
     taps: [u32; MOST_TAPS],
 }
 
 impl Padded {
-    /// Returns the sizes for windows that slide down and right, to results of a width; `None` if not even the input of one
-    /// row of them fits, or there are more than [`MOST_TAPS`] taps.
-    pub fn of([down, right]: [Slide; 2], width: usize) -> Option<Padded> {
+    /// Returns the sizes for windows that slide down and right over columns of `depth` elements, to as many columns of results
+    /// as `width`; `None` if not even the input of one row of them fits, or there are more than [`MOST_TAPS`] taps.
+    pub fn of([down, right]: [Slide; 2], width: usize, depth: usize) -> Option<Padded> {
         let reach = |slide: &Slide| slide.dilation.checked_mul(slide.kernel - 1);
-        let width = width.checked_next_multiple_of(VECTOR)?.checked_add(reach(&right)? / right.stride + 1)?;
+        let beyond = (reach(&right)? / right.stride + 1).checked_mul(depth)?;
+        let width = width.checked_mul(depth)?.checked_next_multiple_of(VECTOR)?.checked_add(beyond)?;
         let lines = PADDED / width.checked_mul(right.stride)?;
         let rows = lines.checked_sub(reach(&down)? + 1)? / down.stride + 1;
-        let mut padded = Padded { down, right, rows, width, taps: [0; MOST_TAPS] };
+        let mut padded = Padded { down, right, depth, rows, width, taps: [0; MOST_TAPS] };
         let line = padded.line();
         let column = |tap: usize| {
             let column = tap * right.dilation;
-            column % right.stride * width + column / right.stride
+            column % right.stride * width + column / right.stride * depth
         };
         let taps = padded.taps.get_mut(..down.kernel.checked_mul(right.kernel)?)?;
         for (row, taps) in taps.chunks_exact_mut(right.kernel).enumerate() {
@@ -48,10 +51,19 @@ impl Padded {
         Some(padded)
     }
 
-    /// The bands of so many rows of results.
-    pub fn bands(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let band = self.rows;
-        (0..rows).step_by(band).map(move |first| first..(first + band).min(rows))
+    /// The bands of some rows of results.
+    pub fn bands(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (band, end) = (self.rows, rows.end);
+        rows.step_by(band).map(move |first| first..(first + band).min(end))
+    }
+
+    /// The sizes for results from a column on, and the first column of the input that their windows meet: planes begin there.
+    pub fn from(&self, column: usize) -> (Padded, usize) {
+        let Padded { right, .. } = *self;
+        let start = right.start(column);
+        let before = (start.max(0) as usize).min(right.input);
+        let right = Slide { input: right.input - before, padding: start.min(0).unsigned_abs(), ..right };
+        (Padded { right, ..*self }, before)
     }
 
     /// Elements of a row of the input, in all its parts.
@@ -62,7 +74,7 @@ impl Padded {
     /// Copies what the windows of a band of results meet of a plane whose rows are so far apart. `band` is full of what is
     /// around planes before the first call, and stays so at the sides.
     pub fn fill(&self, data: &[f32], pitch: usize, results: &Range<usize>, around: f32, band: &mut [f32; PADDED]) {
-        let Padded { down, right, .. } = self;
+        let Padded { down, right, depth, .. } = self;
         let first = down.start(results.start);
         let count = (results.len() - 1) * down.stride + down.dilation * (down.kernel - 1) + 1;
         for (y, to) in (first..).zip(band.chunks_exact_mut(self.line()).take(count)) {
@@ -70,9 +82,9 @@ impl Padded {
                 to.fill(around);
                 continue;
             }
-            let row = &data[y as usize * pitch..][..right.input];
+            let row = &data[y as usize * pitch..][..right.input * depth];
             if right.stride == 1 {
-                let to = &mut to[right.padding.min(self.width)..];
+                let to = &mut to[(right.padding * depth).min(self.width)..];
                 let count = to.len().min(row.len());
                 to[..count].copy_from_slice(&row[..count]);
                 continue;
@@ -80,9 +92,11 @@ impl Padded {
             for (phase, to) in to.chunks_exact_mut(self.width).enumerate() {
                 // The first column of this part that is inside.
                 let first = (phase + right.stride - right.padding % right.stride) % right.stride;
-                let to = &mut to[((first + right.padding) / right.stride).min(self.width)..];
-                let row = row.get(first..).unwrap_or_default();
-                if right.stride == 2 {
+                let to = &mut to[((first + right.padding) / right.stride * depth).min(self.width)..];
+                let row = row.get(first * depth..).unwrap_or_default();
+                if *depth > 1 {
+                    gather(row, *depth, right.stride, to);
+                } else if right.stride == 2 {
                     // A stride that is known is a shuffle of vectors.
                     let (pairs, rest) = row.as_chunks::<2>();
                     to.iter_mut().zip(pairs).for_each(|(to, pair)| *to = pair[0]);
@@ -106,6 +120,20 @@ impl Padded {
     #[inline(always)]
     pub fn row(&self, row: usize) -> usize {
         row * self.down.stride * self.line()
+    }
+}
+
+/// Copies every `step`-th column of `depth` elements, as many as there are or have room.
+fn gather(row: &[f32], depth: usize, step: usize, to: &mut [f32]) {
+    let count = (row.len() / depth).div_ceil(step).min(to.len() / depth);
+    let to = &mut to[..count * depth];
+    for index in 0..count {
+        let (from, at) = (index * step * depth, index * depth);
+        // What a vector has behind the column is where the next columns are copied to.
+        match (row[from..].first_chunk::<VECTOR>(), to[at..].first_chunk_mut::<VECTOR>()) {
+            (Some(column), Some(to)) if depth <= VECTOR => *to = *column,
+            _ => to[at..at + depth].copy_from_slice(&row[from..from + depth]),
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) enum Algorithm {
     DepthwiseNchw,
     /// Every channel by itself, the channels of a pixel next to each other.
     DepthwiseNhwc,
+    /// Every channel by itself, of few channels next to each other: row by row.
+    DepthwiseRows,
     /// Groups of a few channels, the channels of a pixel next to each other.
     GroupedNhwc,
     /// To a few channels, the channels of a pixel next to each other.
@@ -31,8 +33,8 @@ pub(super) enum Algorithm {
 impl Algorithm {
     /// Returns whether it reads a weight in an order of its own.
     pub(super) fn packs(self) -> bool {
-        use Algorithm::{DepthwiseNhwc, FewOutputs, GroupedNhwc, Pixels};
-        matches!(self, DepthwiseNhwc | GroupedNhwc | FewOutputs | Pixels)
+        use Algorithm::{DepthwiseNhwc, DepthwiseRows, FewOutputs, GroupedNhwc, Pixels};
+        matches!(self, DepthwiseNhwc | DepthwiseRows | GroupedNhwc | FewOutputs | Pixels)
     }
 
     pub(super) fn of(geometry: &Geometry) -> Algorithm {
@@ -76,7 +78,10 @@ impl Algorithm {
         }
         if by_pixel && (pixels || out.area() > 1) {
             return match depthwise && !transposed {
-                true if input.channels.1 == 1 && out.channels.0 == groups => Algorithm::DepthwiseNhwc,
+                true if input.channels.1 == 1 && out.channels.0 == groups => match depthwise::fits_rows(geometry) {
+                    true => Algorithm::DepthwiseRows,
+                    false => Algorithm::DepthwiseNhwc,
+                },
                 false if input.channels.1 == 1 && depthwise::fits_groups(geometry) => Algorithm::GroupedNhwc,
                 _ if pixels => Algorithm::Pixels,
                 _ => Algorithm::Direct,

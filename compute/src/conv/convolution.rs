@@ -118,6 +118,7 @@ impl Convolution {
                 let operands = Operands { weight: taps.all(), ..*operands };
                 match algorithm {
                     Algorithm::FewOutputs => few_outputs::convolve(geometry, &operands, epilogue.as_deref(), out),
+                    Algorithm::DepthwiseRows => depthwise::rows(geometry, &operands, epilogue.as_deref(), out),
                     _ => depthwise::nhwc(geometry, &operands, epilogue.as_deref(), out),
                 }
             }

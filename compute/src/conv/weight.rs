@@ -143,6 +143,7 @@ impl Taps {
         match algorithm {
             Algorithm::GroupedNhwc => depthwise::group_vectors(geometry).saturating_mul(LANES),
             Algorithm::FewOutputs => few_outputs::vectors(geometry).saturating_mul(LANES),
+            Algorithm::DepthwiseRows => geometry.weight.area().saturating_mul(depthwise::tap_len(geometry)),
             _ => geometry.weight.area().saturating_mul(geometry.weight.batch.0),
         }
     }
@@ -176,23 +177,23 @@ impl Taps {
         match algorithm {
             Algorithm::GroupedNhwc => depthwise::pack_groups(geometry, weight, factors, taps),
             Algorithm::FewOutputs => few_outputs::pack(geometry, weight, factors, taps),
-            _ => Taps::pack_depthwise(geometry, weight, factors, taps),
+            Algorithm::DepthwiseRows => {
+                Taps::pack_depthwise(geometry, weight, factors, taps, depthwise::tap_len(geometry));
+            }
+            _ => Taps::pack_depthwise(geometry, weight, factors, taps, geometry.weight.batch.0),
         }
         Ok(Taps { numbers, algorithm })
     }
 
-    /// The channels of each tap.
-    fn pack_depthwise(geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>, taps: &mut [f32]) {
+    /// As many numbers of each tap: those of all channels, or over and over.
+    fn pack_depthwise(geometry: &Geometry, weight: &[f32], factors: Option<&[f64]>, taps: &mut [f32], each: usize) {
         let kernel = &geometry.weight;
         let places = (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x)));
-        let channels = kernel.batch.0.max(1);
-        for ((y, x), taps) in places.zip(taps.chunks_exact_mut(channels)) {
+        for ((y, x), taps) in places.zip(taps.chunks_exact_mut(each.max(1))) {
             let start = y * kernel.strides[1] + x * kernel.strides[2];
-            for (out, place) in taps.iter_mut().enumerate() {
-                *place = weight[start + out * kernel.batch.1];
-            }
-            if let Some(factors) = factors {
-                taps.iter_mut().zip(factors).for_each(|(x, factor)| *x = scaled(*x, *factor));
+            for (out, place) in (0..kernel.batch.0).cycle().zip(taps) {
+                let tap = weight[start + out * kernel.batch.1];
+                *place = factors.map_or(tap, |factors| scaled(tap, factors[out]));
             }
         }
     }

@@ -33,7 +33,7 @@ impl Windows {
         }
         if [input, to].iter().all(|images| placed(images, Images::channels_first))
             && let [_, Axis::Sliding(down), Axis::Sliding(right)] = *axes
-            && let Some(padded) = Padded::of([down, right], to.sizes[2])
+            && let Some(padded) = Padded::of([down, right], to.sizes[2], 1)
         {
             self.greatest_planes(&padded, data, out);
             return true;
@@ -65,7 +65,7 @@ impl Windows {
             let mut band = [f32::NEG_INFINITY; PADDED];
             for (index, out) in out.chunks_exact_mut(area).enumerate() {
                 let data = &data[(start / area + index) * input.area()..][..input.area()];
-                for rows in padded.bands(height) {
+                for rows in padded.bands(0..height) {
                     padded.fill(data, input.sizes[2], &rows, f32::NEG_INFINITY, &mut band);
                     let out = &mut out[rows.start * width..rows.end * width];
                     path.run(GreatestBand { padded, band: &band, width, out });

@@ -28,7 +28,7 @@ pub(in crate::conv) fn nchw(
     let width = to.sizes[2];
     let (area, channels) = (to.area().max(1), to.channels.0.max(1));
     let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
-    let padded = Padded::of([slides[1], slides[2]], width);
+    let padded = Padded::of([slides[1], slides[2]], width, 1);
     let path = FloatPath::best();
     let activation = epilogue.map_or(Activation::None, Epilogue::activation);
     let cost = Cost::nanoseconds(TAP * kernel.area() as f64);
@@ -40,7 +40,7 @@ pub(in crate::conv) fn nchw(
             let weight = &weight[channel * kernel.batch.1..];
             let bias = bias.map_or(0.0, |bias| bias[channel]);
             if let Some(padded) = &padded {
-                for rows in padded.bands(to.sizes[1]) {
+                for rows in padded.bands(0..to.sizes[1]) {
                     padded.fill(data, images.strides[1], &rows, 0.0, &mut band);
                     let out = &mut out[rows.start * width..rows.end * width];
                     path.run(Band { geometry, padded, band: &band, weight, bias, activation, out });
