@@ -3,6 +3,7 @@
 //! One loop over output pixels and the taps of their windows. Where the channels of a pixel are neighbours they are pooled
 //! next to each other; where the pixels of a row are, blocks of places.
 
+mod pixels;
 mod vectors;
 
 use std::ops::Range;
@@ -124,6 +125,11 @@ impl Windows {
     ///
     /// If a slice is shorter than the windows say.
     pub fn average<T: Number>(&self, data: &[T], average: Average, out: &mut [T]) {
+        if let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
+            && self.average_vectors(data, average, out)
+        {
+            return;
+        }
         self.share(data, &average, out);
     }
 
@@ -365,6 +371,14 @@ pub struct Average {
     pub divisor: Option<i64>,
 }
 
+impl Average {
+    /// The divisor of a window of which `inside` taps are in the input, of `padded` that are in the input or its padding.
+    #[inline(always)]
+    fn divisor(&self, inside: usize, padded: usize) -> i64 {
+        self.divisor.unwrap_or(if self.count_padding { padded } else { inside } as i64)
+    }
+}
+
 impl<T: Number> Pool<T> for Average {
     type Acc = T::Compute;
     type Result = T;
@@ -379,8 +393,7 @@ impl<T: Number> Pool<T> for Average {
     }
 
     fn finish(&self, acc: T::Compute, inside: usize, padded: usize) -> T {
-        let count = if self.count_padding { padded } else { inside };
-        let divisor = self.divisor.unwrap_or(count as i64);
+        let divisor = self.divisor(inside, padded);
         T::from_scalar(if T::Compute::FLOATING {
             Scalar::Double(Cast::<f64>::cast(acc) / divisor as f64)
         } else {

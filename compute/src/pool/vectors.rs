@@ -1,12 +1,11 @@
-//! The greatest `f32` of windows: a vector of channels at a time over channels-last images, of places over channels-first.
+//! Windows over images of `f32`: a vector of channels at a time over channels-last images, of places over channels-first.
 //!
-//! Invariant: results are those of the loop over elements, to the bit but for the bits of NaN and the sign of zero.
+//! Invariant: results are those of the loop over elements, to the bit but for the bits of NaN and, of the greatest elements, the
+//! sign of zero.
 
-use std::ops::Range;
-
-use super::{Axis, Windows};
+use super::pixels::{Planes, Row};
+use super::{Average, Axis, Windows};
 use crate::padded::{PADDED, Padded, met};
-use crate::simd::apart::{Apart, each_row};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, write};
 use crate::spatial::{Images, Slide};
@@ -15,10 +14,89 @@ use crate::threads::{Cost, for_each_piece_at};
 /// Nanoseconds of a tap of a window.
 const TAP: f64 = 0.05;
 
+/// A result of vectors of the elements that the taps of windows meet, one after the other.
+pub(super) trait Reduce: Copy + Sync {
+    /// The result of no elements, which padding does not change.
+    const NOTHING: f32;
+    /// True if the result is the same in whatever order and however often elements are met.
+    const ANY_ORDER: bool;
+
+    /// The result with one more element.
+    fn add<F: Floats>(self, floats: F, so_far: F::V, x: F::V) -> F::V;
+    /// The result of windows of which `inside` taps are in the input, of `padded` that are in the input or its padding.
+    fn finish<F: Floats>(self, floats: F, all: F::V, inside: usize, padded: usize) -> F::V;
+}
+
+/// The greatest elements.
+#[derive(Clone, Copy)]
+struct Greatest;
+
+impl Reduce for Greatest {
+    const NOTHING: f32 = f32::NEG_INFINITY;
+    const ANY_ORDER: bool = true;
+
+    #[inline(always)]
+    fn add<F: Floats>(self, floats: F, so_far: F::V, x: F::V) -> F::V {
+        floats.greater(so_far, x)
+    }
+
+    #[inline(always)]
+    fn finish<F: Floats>(self, _: F, all: F::V, _: usize, _: usize) -> F::V {
+        all
+    }
+}
+
+impl Reduce for Average {
+    const NOTHING: f32 = 0.0;
+    const ANY_ORDER: bool = false;
+
+    #[inline(always)]
+    fn add<F: Floats>(self, floats: F, so_far: F::V, x: F::V) -> F::V {
+        floats.plus(so_far, x)
+    }
+
+    #[inline(always)]
+    fn finish<F: Floats>(self, floats: F, all: F::V, inside: usize, padded: usize) -> F::V {
+        // A quotient of doubles, rounded, is the quotient of the floats that they are.
+        floats.over(all, floats.splat(self.divisor(inside, padded) as f32))
+    }
+}
+
+/// Divisors from here on may not be a float.
+const MOST_DIVISOR: i64 = 1 << f32::MANTISSA_DIGITS;
+
 impl Windows {
     /// Computes what [`Windows::greatest_values`] does, in images without gaps of one layer. Returns whether the images are
     /// such.
     pub(super) fn greatest_vectors(&self, data: &[f32], out: &mut [f32]) -> bool {
+        self.vectors(data, Greatest, |_| true, out)
+    }
+
+    /// Computes what [`Windows::average`] does, in images without gaps of one layer whose windows all have one divisor if they are
+    /// channels-first. Returns whether the images are such.
+    pub(super) fn average_vectors(&self, data: &[f32], average: Average, out: &mut [f32]) -> bool {
+        let fits = average.divisor.is_none_or(|divisor| divisor.abs() < MOST_DIVISOR);
+        // Windows that are all inside of the input, or of that and its padding.
+        let whole = |slide: &Slide, places: usize| {
+            let padding = if average.count_padding { slide.padding } else { 0 };
+            let inside = average.count_padding || slide.padding == 0;
+            inside && places.saturating_sub(1) * slide.stride + slide.reach() <= slide.input + 2 * padding
+        };
+        let one_divisor = |slides: [Slide; 2]| {
+            let places = [self.out.sizes[1], self.out.sizes[2]];
+            average.divisor.is_some() || slides.iter().zip(places).all(|(slide, places)| whole(slide, places))
+        };
+        fits && self.vectors(data, average, one_divisor, out)
+    }
+
+    /// Reduces windows; those of channels-first images if `planes` allows it. Returns whether it did.
+    fn vectors<R: Reduce>(
+        &self,
+        data: &[f32],
+        reduce: R,
+        planes: impl FnOnce([Slide; 2]) -> bool,
+        out: &mut [f32],
+    ) -> bool {
         let Windows { input, out: to, axes } = self;
         let placed = |images: &Images, order: fn(usize, usize, [usize; 3]) -> Images| {
             images.is_placed_as(&order(images.batch.0, images.channels.0, images.sizes))
@@ -27,15 +105,22 @@ impl Windows {
             return false;
         }
         let out = &mut out[..to.batch.0 * to.area() * to.channels.0];
-        if [input, to].iter().all(|images| placed(images, Images::channels_last)) && to.channels.0 >= VECTOR {
-            self.greatest_rows(data, out);
+        let first = placed(to, Images::channels_first);
+        if placed(input, Images::channels_last) && input.channels.0 > 1 {
+            match (placed(to, Images::channels_last), first) {
+                (true, _) => self.rows(data, reduce, out),
+                (false, true) => self.blocks_of_planes(data, reduce, out),
+                (false, false) => return false,
+            }
             return true;
         }
-        if [input, to].iter().all(|images| placed(images, Images::channels_first))
+        if placed(input, Images::channels_first)
+            && first
             && let [_, Axis::Sliding(down), Axis::Sliding(right)] = *axes
             && let Some(padded) = Padded::of([down, right], to.sizes[2], 1)
+            && planes([down, right])
         {
-            self.greatest_planes(&padded, data, out);
+            self.planes(&padded, data, reduce, out);
             return true;
         }
         false
@@ -46,187 +131,81 @@ impl Windows {
         Cost::nanoseconds(TAP * taps.product::<usize>() as f64)
     }
 
-    fn greatest_rows(&self, data: &[f32], out: &mut [f32]) {
+    /// Channels-last images to channels-last ones.
+    fn rows<R: Reduce>(&self, data: &[f32], reduce: R, out: &mut [f32]) {
         let Windows { input, out: to, .. } = self;
-        let (path, width) = (FloatPath::best(), to.sizes[2] * to.channels.0);
+        let (path, width) = (FloatPath::best(), (to.sizes[2] * to.channels.0).max(1));
         for_each_piece_at(self.cost(), out, width, |start, out| {
             for (index, out) in out.chunks_exact_mut(width).enumerate() {
                 let row = start / width + index;
                 let data = &data[row / to.sizes[1] * input.area() * input.channels.0..];
-                path.run(GreatestRow { windows: self, data, y: row % to.sizes[1], out });
+                path.run(Row { windows: self, data, y: row % to.sizes[1], reduce, out });
             }
         });
     }
 
-    fn greatest_planes(&self, padded: &Padded, data: &[f32], out: &mut [f32]) {
+    /// Channels-last images to channels-first ones.
+    fn blocks_of_planes<R: Reduce>(&self, data: &[f32], reduce: R, out: &mut [f32]) {
         let Windows { input, out: to, .. } = self;
+        let (path, image) = (FloatPath::best(), (to.area() * to.channels.0).max(1));
+        let block = (to.area() * VECTOR).max(1);
+        for (n, out) in out.chunks_exact_mut(image).enumerate() {
+            let data = &data[n * input.area() * input.channels.0..];
+            for_each_piece_at(self.cost(), out, block, |start, out| {
+                for (index, out) in out.chunks_mut(block).enumerate() {
+                    path.run(Planes { windows: self, data, first: (start / block + index) * VECTOR, reduce, out });
+                }
+            });
+        }
+    }
+
+    /// Channels-first images to channels-first ones.
+    fn planes<R: Reduce>(&self, padded: &Padded, data: &[f32], reduce: R, out: &mut [f32]) {
+        let Windows { input, out: to, axes } = self;
         let (path, [_, height, width], area) = (FloatPath::best(), to.sizes, to.area().max(1));
+        let inside = axes[1].taps(0).count * axes[2].taps(0).count;
+        let counts = [inside, axes[1].padded(0) * axes[2].padded(0)];
         for_each_piece_at(self.cost(), out, area, |start, out| {
-            let mut band = [f32::NEG_INFINITY; PADDED];
+            let mut band = [R::NOTHING; PADDED];
             for (index, out) in out.chunks_exact_mut(area).enumerate() {
                 let data = &data[(start / area + index) * input.area()..][..input.area()];
                 for rows in padded.bands(0..height) {
-                    padded.fill(data, input.sizes[2], &rows, f32::NEG_INFINITY, &mut band);
+                    padded.fill(data, input.sizes[2], &rows, R::NOTHING, &mut band);
                     let out = &mut out[rows.start * width..rows.end * width];
-                    path.run(GreatestBand { padded, band: &band, width, out });
+                    path.run(Band { padded, band: &band, width, counts, reduce, out });
                 }
             }
         });
     }
 }
 
-/// A band of the greatest elements of windows over a channels-first plane.
-struct GreatestBand<'a, 'o> {
+/// A band of the results of windows over a channels-first plane.
+struct Band<'a, 'o, R> {
     padded: &'a Padded,
     band: &'a [f32; PADDED],
     width: usize,
+    /// Taps of a window that are in the input, and in that or its padding.
+    counts: [usize; 2],
+    reduce: R,
     out: &'o mut [f32],
 }
 
-impl WithFloats for GreatestBand<'_, '_> {
+impl<R: Reduce> WithFloats for Band<'_, '_, R> {
     type Output = ();
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
+        let [inside, around] = self.counts;
         for (y, out) in self.out.chunks_exact_mut(self.width).enumerate() {
             let first = self.padded.row(y);
             for (block, out) in out.chunks_mut(VECTOR).enumerate() {
                 let first = first + block * VECTOR;
-                let mut greatest = floats.splat(f32::NEG_INFINITY);
+                let mut all = floats.splat(R::NOTHING);
                 for &tap in self.padded.taps() {
-                    greatest = floats.greater(greatest, floats.load(met(self.band, first, tap)));
+                    all = self.reduce.add(floats, all, floats.load(met(self.band, first, tap)));
                 }
-                write(floats, greatest, out);
+                write(floats, self.reduce.finish(floats, all, inside, around), out);
             }
-        }
-    }
-}
-
-/// A row of the greatest elements of windows over channels-last pixels.
-struct GreatestRow<'a, 'o> {
-    windows: &'a Windows,
-    data: &'a [f32],
-    y: usize,
-    out: &'o mut [f32],
-}
-
-impl WithFloats for GreatestRow<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<F: Floats>(mut self, floats: F) {
-        let Windows { out: to, axes: [_, _, right], .. } = self.windows;
-        let (channels, width) = (to.channels.0, to.sizes[2]);
-        // Places whose windows are inside of the line, if so many are computed together.
-        let mut inside = 0..0;
-        if let Axis::Sliding(Slide { input, kernel, stride, padding, dilation: 1 }) = *right {
-            let left = padding.div_ceil(stride).min(width);
-            let end = (input + padding).checked_sub(kernel).map_or(0, |free| free / stride + 1).min(width);
-            if end >= left + PIXELS {
-                inside = match (kernel, stride) {
-                    (2, 2) => self.near::<F, 2, 2>(floats, left..end, padding),
-                    (3, 1) => self.near::<F, 3, 1>(floats, left..end, padding),
-                    (3, 2) => self.near::<F, 3, 2>(floats, left..end, padding),
-                    (5, 1) => self.near::<F, 5, 1>(floats, left..end, padding),
-                    _ => 0..0,
-                };
-            }
-        }
-        for x in (0..inside.start).chain(inside.end..width) {
-            let mut first = 0;
-            while first < channels {
-                // The last vector begins early enough to be whole.
-                first = first.min(channels - VECTOR);
-                self.window(floats, x, first);
-                first += VECTOR;
-            }
-        }
-    }
-}
-
-/// Neighbouring pixels that are computed together.
-const PIXELS: usize = 4;
-/// The most columns that their windows meet.
-const MOST_COLUMNS: usize = 12;
-
-impl GreatestRow<'_, '_> {
-    /// A vector of channels from `first` on of the place `x`.
-    #[inline(always)]
-    fn window<F: Floats>(&mut self, floats: F, x: usize, first: usize) {
-        let Windows { input, out: to, axes: [_, down, right] } = self.windows;
-        let (channels, height, width) = (to.channels.0, down.taps(self.y), right.taps(x));
-        let mut greatest = floats.splat(f32::NEG_INFINITY);
-        for y in (height.first..).step_by(down.dilation()).take(height.count) {
-            let line = &self.data[y * input.strides[1] + first..];
-            for x in (width.first..).step_by(right.dilation()).take(width.count) {
-                let Some(values) = line[x * channels..].first_chunk() else { continue };
-                greatest = floats.greater(greatest, floats.load(values));
-            }
-        }
-        if let Some(out) = self.out[x * channels + first..].first_chunk_mut() {
-            floats.store(greatest, out);
-        }
-    }
-
-    /// All channels of places whose windows are inside of the line and have so many taps; returns the places.
-    #[inline(always)]
-    fn near<F: Floats, const WIDTH: usize, const STRIDE: usize>(
-        &mut self,
-        floats: F,
-        places: Range<usize>,
-        padding: usize,
-    ) -> Range<usize> {
-        let channels = self.windows.out.channels.0;
-        let mut first = 0;
-        while first < channels {
-            // The last vector begins early enough to be whole.
-            first = first.min(channels - VECTOR);
-            floats.apart(Near::<WIDTH, STRIDE> { row: &mut *self, first, places: places.clone(), padding });
-            first += VECTOR;
-        }
-        places
-    }
-}
-
-/// A vector of channels of places whose windows are inside of the line: a function of its own, so that what columns have stays
-/// in registers. Of each column the greatest of all lines is found once.
-struct Near<'b, 'a, 'o, const WIDTH: usize, const STRIDE: usize> {
-    row: &'b mut GreatestRow<'a, 'o>,
-    first: usize,
-    places: Range<usize>,
-    /// Columns before the first of the line.
-    padding: usize,
-}
-
-impl<F: Floats, const WIDTH: usize, const STRIDE: usize> Apart<F> for Near<'_, '_, '_, WIDTH, STRIDE> {
-    #[inline(always)]
-    fn run(self, floats: F) {
-        let Near { row: GreatestRow { windows, data, y, out }, first, places, padding } = self;
-        let Windows { input, out: to, axes: [_, down, _] } = windows;
-        let (channels, height) = (to.channels.0, down.taps(*y));
-        for x in places.clone().step_by(PIXELS) {
-            // The last pixels begin early enough to be as many.
-            let x = x.min(places.end - PIXELS);
-            let left = x * STRIDE - padding;
-            let mut columns = [floats.splat(f32::NEG_INFINITY); MOST_COLUMNS];
-            for y in (height.first..).step_by(down.dilation()).take(height.count) {
-                let line = &data[y * input.strides[1] + left * channels + first..];
-                let line = &line[..(WIDTH + (PIXELS - 1) * STRIDE - 1) * channels + VECTOR];
-                each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
-                    if let Some(values) = line[column * channels..].first_chunk() {
-                        columns[column] = floats.greater(columns[column], floats.load(values));
-                    }
-                });
-            }
-            each_row!(pixel < PIXELS => {
-                let mut greatest = columns[pixel * STRIDE];
-                for column in 1..WIDTH {
-                    greatest = floats.greater(greatest, columns[pixel * STRIDE + column]);
-                }
-                if let Some(out) = out[(x + pixel) * channels + first..].first_chunk_mut() {
-                    floats.store(greatest, out);
-                }
-            });
         }
     }
 }
@@ -236,42 +215,99 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// The greatest floats, NaN among them, with vectors and without.
+    /// Windows that slide down and right, some of which need several bands.
+    fn slides(random: &mut Random, round: usize, dilated: bool) -> [Slide; 3] {
+        let mut slide = |most: usize| {
+            let kernel = random.below(4) + 1;
+            let (stride, dilation) = (random.below(3) + 1, if dilated { random.below(2) + 1 } else { 1 });
+            let input = random.below(most) + (kernel - 1) * dilation + 1;
+            Slide { input, kernel, stride, padding: random.below(kernel / 2 + 1), dilation }
+        };
+        let mut slides = [Slide::POINT, slide(if round.is_multiple_of(5) { 150 } else { 9 }), slide(70)];
+        if round % 6 == 1 {
+            slides[2] = Slide { input: 23, kernel: 5, stride: 1, padding: 2, dilation: 1 };
+        }
+        slides
+    }
+
+    type Order = fn(usize, usize, [usize; 3]) -> Images;
+
+    const ORDERS: [[Order; 2]; 3] = [
+        [Images::channels_last, Images::channels_last],
+        [Images::channels_last, Images::channels_first],
+        [Images::channels_first, Images::channels_first],
+    ];
+
+    /// Two images of so many channels, NaN among their elements, and windows over them.
+    fn images(
+        random: &mut Random,
+        channels: usize,
+        slides: [Slide; 3],
+        [from, to]: [Order; 2],
+        ceil: bool,
+    ) -> (Windows, Vec<f32>) {
+        let places = slides.map(|slide| slide.places(ceil).unwrap());
+        let input = from(2, channels, slides.map(|slide| slide.input));
+        let mut windows = Windows { input, out: to(2, channels, places), axes: slides.map(Axis::Sliding) };
+        // A dimension that is not there has no distance.
+        (windows.input.strides[0], windows.out.strides[0]) = (0, 0);
+        let mut data: Vec<f32> = random.floats(2 * channels * input.area());
+        data.iter_mut().step_by(37).for_each(|x| *x = f32::NAN);
+        (windows, data)
+    }
+
+    const CHANNELS: [usize; 5] = [16, 24, 70, 3, 6];
+
+    fn same(a: &[f32], b: &[f32]) -> bool {
+        a.iter().zip(b).all(|(a, b)| a == b || a.is_nan() && b.is_nan())
+    }
+
     #[test]
-    fn vectors_agree_with_elements() {
+    fn greatest_vectors_agree_with_elements() {
         let mut random = Random::new(44);
         for round in 0..60 {
-            let channels = [16, 24, 70, 3][round % 4];
-            let mut slide = |most: usize| {
-                let kernel = random.below(4) + 1;
-                let (stride, dilation) = (random.below(3) + 1, random.below(2) + 1);
-                let input = random.below(most) + (kernel - 1) * dilation + 1;
-                Slide { input, kernel, stride, padding: random.below(kernel / 2 + 1), dilation }
-            };
-            // Some need several bands.
-            let mut slides = [Slide::POINT, slide(if round % 5 == 0 { 150 } else { 9 }), slide(70)];
-            if round % 6 == 1 {
-                slides[2] = Slide { input: 23, kernel: 5, stride: 1, padding: 2, dilation: 1 };
-            }
-            let places = slides.map(|slide| slide.places(false).unwrap());
-            let sizes = slides.map(|slide| slide.input);
-            for order in [Images::channels_last, Images::channels_first] {
-                let (input, out) = (order(2, channels, sizes), order(2, channels, places));
-                let mut windows = Windows { input, out, axes: slides.map(Axis::Sliding) };
-                // A dimension that is not there has no distance.
-                (windows.input.strides[0], windows.out.strides[0]) = (0, 0);
-                let mut data: Vec<f32> = random.floats(2 * channels * input.area());
-                data.iter_mut().step_by(37).for_each(|x| *x = f32::NAN);
-                let len = 2 * channels * out.area();
+            let slides = slides(&mut random, round, true);
+            for order in ORDERS {
+                let channels = CHANNELS[round % 5];
+                let (windows, data) = images(&mut random, channels, slides, order, false);
+                let len = 2 * channels * windows.out.area();
                 let (mut want, mut have, mut at) = (vec![0f32; len], vec![0f32; len], vec![0; len]);
                 windows.greatest(&data, &mut want, &mut at);
-                let is_last = channels < VECTOR && windows.input.is_channels_last();
-                assert_eq!(windows.greatest_vectors(&data, &mut have), !is_last);
-                assert!(
-                    is_last || want.iter().zip(&have).all(|(a, b)| a == b || a.is_nan() && b.is_nan()),
-                    "{windows:?}"
-                );
+                assert!(windows.greatest_vectors(&data, &mut have), "{windows:?}");
+                assert!(same(&want, &have), "{windows:?}");
             }
         }
+    }
+
+    /// Averages of windows in the padding and over the end too, with every kind of divisor.
+    #[test]
+    fn averages_of_vectors_agree_with_elements() {
+        let mut random = Random::new(45);
+        let mut planes = 0;
+        for round in 0..90 {
+            let slides = slides(&mut random, round, false);
+            let average = Average { count_padding: round % 2 == 0, divisor: (round % 3 == 0).then_some(-7) };
+            for order in ORDERS {
+                let channels = CHANNELS[round % 5];
+                let (windows, data) = images(&mut random, channels, slides, order, round % 4 == 3);
+                let len = 2 * channels * windows.out.area();
+                let (mut want, mut have) = (vec![0f32; len], vec![0f32; len]);
+                windows.run(&data, &average, windows.everything(), |at, value| want[at] = value);
+                let done = windows.average_vectors(&data, average, &mut have);
+                let is_first = windows.input.channels.1 != 1;
+                assert!(done || is_first, "{windows:?}");
+                planes += usize::from(done && is_first);
+                assert!(!done || same(&want, &have), "{windows:?} {average:?}");
+            }
+        }
+        assert!(planes > 30, "{planes} of 90 rounds have one divisor");
+    }
+
+    #[test]
+    fn divisors_that_are_no_float_are_left_to_elements() {
+        let slides = [Slide::POINT, Slide { input: 4, kernel: 2, stride: 2, ..Slide::POINT }, Slide::POINT];
+        let (windows, data) = images(&mut Random::new(46), 16, slides, ORDERS[0], false);
+        let average = Average { count_padding: false, divisor: Some(MOST_DIVISOR + 1) };
+        assert!(!windows.average_vectors(&data, average, &mut [0.0; 64]));
     }
 }

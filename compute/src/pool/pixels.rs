@@ -1,0 +1,182 @@
+//! Windows over channels-last images of `f32`: a vector of channels at a time.
+
+use std::ops::Range;
+
+use super::vectors::Reduce;
+use super::{Axis, Windows};
+use crate::simd::apart::{Apart, each_row};
+use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, write};
+use crate::spatial::Slide;
+
+/// A row of the results of windows over channels-last pixels.
+pub(super) struct Row<'a, 'o, R> {
+    pub(super) windows: &'a Windows,
+    /// Elements from those of the image on.
+    pub(super) data: &'a [f32],
+    pub(super) y: usize,
+    pub(super) reduce: R,
+    pub(super) out: &'o mut [f32],
+}
+
+impl<R: Reduce> WithFloats for Row<'_, '_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(mut self, floats: F) {
+        let Windows { out: to, axes: [_, _, right], .. } = self.windows;
+        let (channels, width) = (to.channels.0, to.sizes[2]);
+        // Places whose windows are inside of the line, if so many are computed together.
+        let mut inside = 0..0;
+        if let Axis::Sliding(Slide { input, kernel, stride, padding, dilation: 1 }) = *right
+            && R::ANY_ORDER
+            && channels >= VECTOR
+        {
+            let left = padding.div_ceil(stride).min(width);
+            let end = (input + padding).checked_sub(kernel).map_or(0, |free| free / stride + 1).min(width);
+            if end >= left + PIXELS {
+                inside = match (kernel, stride) {
+                    (2, 2) => self.near::<F, 2, 2>(floats, left..end, padding),
+                    (3, 1) => self.near::<F, 3, 1>(floats, left..end, padding),
+                    (3, 2) => self.near::<F, 3, 2>(floats, left..end, padding),
+                    (5, 1) => self.near::<F, 5, 1>(floats, left..end, padding),
+                    _ => 0..0,
+                };
+            }
+        }
+        for x in (0..inside.start).chain(inside.end..width) {
+            let mut first = 0;
+            while first < channels {
+                // The last vector begins early enough to be whole, if there are so many channels. What is written behind fewer
+                // is written again with the next place.
+                first = first.min(channels.saturating_sub(VECTOR));
+                let result = self.windows.reduced(floats, self.data, self.reduce, [self.y, x, first]);
+                write(floats, result, &mut self.out[x * channels + first..]);
+                first += VECTOR;
+            }
+        }
+    }
+}
+
+/// Results of windows over channels-last pixels, of up to so many channels as a vector has, to a plane for each.
+pub(super) struct Planes<'a, 'o, R> {
+    pub(super) windows: &'a Windows,
+    /// Elements from those of the image on.
+    pub(super) data: &'a [f32],
+    /// The first channel.
+    pub(super) first: usize,
+    pub(super) reduce: R,
+    pub(super) out: &'o mut [f32],
+}
+
+impl<R: Reduce> WithFloats for Planes<'_, '_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) {
+        let Planes { windows, data, first, reduce, out } = self;
+        let (area, [_, height, width]) = (windows.out.area(), windows.out.sizes);
+        let mut numbers = [0.0; VECTOR];
+        for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+            floats.store(windows.reduced(floats, data, reduce, [y, x, first]), &mut numbers);
+            for (plane, number) in out.chunks_exact_mut(area).zip(numbers) {
+                plane[y * width + x] = number;
+            }
+        }
+    }
+}
+
+impl Windows {
+    /// A vector of channels from `first` on of the place `[y, x]`; lanes behind the last channel have any content.
+    #[inline(always)]
+    fn reduced<F: Floats, R: Reduce>(&self, floats: F, data: &[f32], reduce: R, [y, x, first]: [usize; 3]) -> F::V {
+        let Windows { input, axes: [_, down, right], .. } = self;
+        let (channels, height, width) = (input.channels.0, down.taps(y), right.taps(x));
+        let mut all = floats.splat(R::NOTHING);
+        for y in (height.first..).step_by(down.dilation()).take(height.count) {
+            let line = &data[y * input.strides[1] + first..];
+            for x in (width.first..).step_by(right.dilation()).take(width.count) {
+                let values = &line[x * channels..];
+                let values = match values.first_chunk() {
+                    Some(values) => floats.load(values),
+                    None => {
+                        // The last channels of the last pixels.
+                        let mut numbers = [0.0; VECTOR];
+                        numbers[..values.len()].copy_from_slice(values);
+                        floats.load(&numbers)
+                    }
+                };
+                all = reduce.add(floats, all, values);
+            }
+        }
+        reduce.finish(floats, all, height.count * width.count, down.padded(y) * right.padded(x))
+    }
+}
+
+/// Neighbouring pixels that are computed together.
+const PIXELS: usize = 4;
+/// The most columns that their windows meet.
+const MOST_COLUMNS: usize = 12;
+
+impl<R: Reduce> Row<'_, '_, R> {
+    /// All channels of places whose windows are inside of the line and have so many taps; returns the places.
+    #[inline(always)]
+    fn near<F: Floats, const WIDTH: usize, const STRIDE: usize>(
+        &mut self,
+        floats: F,
+        places: Range<usize>,
+        padding: usize,
+    ) -> Range<usize> {
+        let channels = self.windows.out.channels.0;
+        let mut first = 0;
+        while first < channels {
+            // The last vector begins early enough to be whole.
+            first = first.min(channels - VECTOR);
+            floats.apart(Near::<R, WIDTH, STRIDE> { row: &mut *self, first, places: places.clone(), padding });
+            first += VECTOR;
+        }
+        places
+    }
+}
+
+/// A vector of channels of places whose windows are inside of the line: a function of its own, so that what columns have stays
+/// in registers. Of each column the result of all lines is found once.
+struct Near<'b, 'a, 'o, R, const WIDTH: usize, const STRIDE: usize> {
+    row: &'b mut Row<'a, 'o, R>,
+    first: usize,
+    places: Range<usize>,
+    /// Columns before the first of the line.
+    padding: usize,
+}
+
+impl<F: Floats, R: Reduce, const WIDTH: usize, const STRIDE: usize> Apart<F> for Near<'_, '_, '_, R, WIDTH, STRIDE> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Near { row: Row { windows, data, y, reduce, out }, first, places, padding } = self;
+        let Windows { input, out: to, axes: [_, down, _] } = windows;
+        let (channels, height) = (to.channels.0, down.taps(*y));
+        for x in places.clone().step_by(PIXELS) {
+            // The last pixels begin early enough to be as many.
+            let x = x.min(places.end - PIXELS);
+            let left = x * STRIDE - padding;
+            let mut columns = [floats.splat(R::NOTHING); MOST_COLUMNS];
+            for y in (height.first..).step_by(down.dilation()).take(height.count) {
+                let line = &data[y * input.strides[1] + left * channels + first..];
+                let line = &line[..(WIDTH + (PIXELS - 1) * STRIDE - 1) * channels + VECTOR];
+                each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
+                    if let Some(values) = line[column * channels..].first_chunk() {
+                        columns[column] = reduce.add(floats, columns[column], floats.load(values));
+                    }
+                });
+            }
+            each_row!(pixel < PIXELS => {
+                let mut all = columns[pixel * STRIDE];
+                for column in 1..WIDTH {
+                    all = reduce.add(floats, all, columns[pixel * STRIDE + column]);
+                }
+                if let Some(out) = out[(x + pixel) * channels + first..].first_chunk_mut() {
+                    floats.store(all, out);
+                }
+            });
+        }
+    }
+}
