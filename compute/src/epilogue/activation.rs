@@ -19,6 +19,11 @@ pub(crate) enum Activation {
         /// Upper bound.
         greatest: f32,
     },
+    /// `x`, or `slope * x` where it is negative; the slope is greater than 0 and at most 1.
+    LeakyRelu {
+        /// The factor of negative numbers.
+        slope: f32,
+    },
     /// `x * min(max(x + 3, 0), 6) / 6`.
     HardSwish,
 }
@@ -39,6 +44,9 @@ impl Activation {
             Activation::None => with.run(Same),
             Activation::Least(least) => with.run(AtLeast(floats.splat(least))),
             Activation::Clamp { least, greatest } => with.run(Within(floats.splat(least), floats.splat(greatest))),
+            Activation::LeakyRelu { slope } => {
+                with.run(LeakyRelu { slope: floats.splat(slope), minus_zero: floats.splat(-0.0) });
+            }
             Activation::HardSwish => with.run(HardSwish {
                 one: floats.splat(1.0),
                 three: floats.splat(3.0),
@@ -60,6 +68,9 @@ impl Activation {
                     let raised = if *x < least { least } else { *x };
                     *x = if raised > greatest { greatest } else { raised };
                 }
+            }
+            Activation::LeakyRelu { slope } => {
+                results.iter_mut().for_each(|x| *x = if *x <= 0.0 { *x * slope } else { *x });
             }
             Activation::HardSwish => results.iter_mut().for_each(|x| *x = hard_swish(*x)),
         }
@@ -116,6 +127,21 @@ impl<F: Vectors> Activate<F> for Within<F::V> {
     #[inline(always)]
     fn of(self, floats: F, x: F::V) -> F::V {
         floats.at_most(self.1, floats.at_least(self.0, x))
+    }
+}
+
+/// [`Activation::LeakyRelu`] and its constants: with such a slope, a product is greater than its number where that is negative.
+#[derive(Clone, Copy)]
+struct LeakyRelu<V> {
+    slope: V,
+    /// Added to a product, it leaves the sign of 0.
+    minus_zero: V,
+}
+
+impl<F: Vectors> Activate<F> for LeakyRelu<F::V> {
+    #[inline(always)]
+    fn of(self, floats: F, x: F::V) -> F::V {
+        floats.at_least(floats.fma(x, self.slope, self.minus_zero), x)
     }
 }
 
@@ -189,6 +215,9 @@ mod tests {
             Activation::None,
             Activation::clamp(0.0, f32::INFINITY),
             Activation::clamp(-1.0, 2.5),
+            Activation::LeakyRelu { slope: 0.1 },
+            Activation::LeakyRelu { slope: 1.0 },
+            Activation::LeakyRelu { slope: 1e-40 },
             Activation::HardSwish,
         ];
         for (activation, path) in

@@ -292,6 +292,9 @@ impl Epilogue {
             Some((&Operation::Clamp { least, greatest }, rest)) if !least.is_nan() && !greatest.is_nan() => {
                 (Activation::clamp(least, greatest), rest)
             }
+            Some((&Operation::LeakyRelu { slope }, rest)) if slope > 0.0 && slope <= 1.0 => {
+                (Activation::LeakyRelu { slope }, rest)
+            }
             Some((Operation::HardSwish, rest)) => (Activation::HardSwish, rest),
             _ => return (Activation::None, &self.operations),
         };
