@@ -45,6 +45,7 @@ pub mod peak;
 mod places;
 pub mod pointwise;
 pub mod pool;
+pub mod prelu;
 pub mod qconv;
 pub mod qgemm;
 pub mod quantise;

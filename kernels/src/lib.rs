@@ -14,6 +14,7 @@ mod fused;
 mod indices;
 mod instruction;
 mod llama;
+mod prelu;
 mod prim;
 mod promote;
 mod quantized;
@@ -27,6 +28,7 @@ use edgepack_executor::Registry;
 pub use aten::matmul::BMM_IN_ORDER;
 pub use family::{FAMILIES, Family, Speed};
 pub use fused::HARD_SWISH;
+pub use prelu::PRELU;
 
 /// Returns a registry of every operator of this crate, with the arithmetic of PyTorch.
 pub fn registry() -> Registry {

@@ -35,6 +35,7 @@ mod packed_weights;
 mod pages;
 mod panics;
 mod payloads;
+mod prelu;
 mod rewrites;
 mod roundtrip;
 mod saved_state;

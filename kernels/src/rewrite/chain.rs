@@ -11,6 +11,7 @@ use edgepack_executor::state::{Span, Value, ValueId};
 use crate::FAMILIES;
 use crate::aten::movement::shuffle::Shuffle;
 use crate::aten::{conv, matmul};
+use crate::prelu::PRELU;
 
 /// Returns at most `count` items in a list; `None` if there is no memory for it: a rule that cannot look leaves the
 /// graph alone.
@@ -55,7 +56,7 @@ pub fn own_names(graph: &PlanGraph<'_>) -> Option<Vec<Option<&'static str>>> {
 static OWN: LazyLock<HashMap<usize, &'static str>> = LazyLock::new(|| {
     let registered = FAMILIES.iter().flat_map(|family| family.tables).copied().flatten().copied();
     registered
-        .chain([&conv::SCALED, &matmul::REPEATED])
+        .chain([&conv::SCALED, &matmul::REPEATED, &PRELU])
         .map(|kernel| ((&raw const *kernel).addr(), kernel.name))
         .collect()
 });

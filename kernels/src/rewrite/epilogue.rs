@@ -19,6 +19,7 @@ use super::chain::{Call, arg, collected, for_each_pair, is, is_private, merge, o
 use crate::aten::elementwise::arithmetic;
 use crate::aten::{conv, matmul};
 use crate::fused::{Base, Fused, HARD_SWISH, POINTWISE};
+use crate::prelu::{self, PRELU};
 use crate::schema::position;
 
 mod hard_swish;
@@ -41,6 +42,7 @@ static BASES: &[(&str, &Base)] = &[
     ("aten::linear.out", &matmul::FUSED_LINEAR),
     ("aten::add.out", &arithmetic::FUSED_ADD),
     ("aten::mul.out", &arithmetic::FUSED_MUL),
+    (PRELU.name, &prelu::FUSED),
 ];
 
 /// An operator that is an operation: it maps every element of its first argument by itself.
@@ -194,7 +196,7 @@ fn fits(base: &Base, graph: &PlanGraph<'_>, first: Call, after: &Operations) -> 
     if base.in_place {
         return Some(float(after.input)? && float(after.out)?);
     }
-    // Of sums and products; both have their operands first.
+    // Of sums, products and slopes; all have their operands first.
     let (a, b) = (arg(graph, first, 0)?, arg(graph, first, 1)?);
     // An operand in the place of the result would have to be copied: no less than the pass that is saved.
     Some(

@@ -5,6 +5,7 @@
 //! that are written and read by operators for which the order makes no difference; which of them must share an order is
 //! found by joining them in groups.
 
+use edgepack_executor::kernel::Kernel;
 use edgepack_executor::plan::{PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
@@ -16,6 +17,7 @@ use crate::aten::elementwise::arithmetic;
 use crate::aten::movement::shuffle;
 use crate::aten::pool::{MAX_2D_ALONE, MAX_2D_OUT};
 use crate::fused::{Base, POINTWISE};
+use crate::prelu::{self, PRELU};
 use crate::schema::position;
 
 /// Lays images out with their channels innermost where that pays.
@@ -65,9 +67,12 @@ const SPLITS: &[(&str, &[usize])] = images! {
     "aten::split_with_sizes_copy.out": "self" "out";
 };
 
+/// Such operators that rewrites made.
+static OWN_SAME_ORDER: &[(&Kernel, &[usize])] = &[(&MAX_2D_ALONE, &[0, MAX_2D_OUT]), (&PRELU, &[0, prelu::OUT])];
+
 /// Operators of [`SAME_ORDER`] that are fused with operations, and the positions of their operands.
 static SAME_ORDER_FUSED: &[(&Base, &[usize])] =
-    &[(&POINTWISE, &[0]), (&arithmetic::FUSED_ADD, &[0, 1]), (&arithmetic::FUSED_MUL, &[0, 1])];
+    &[(&POINTWISE, &[0]), (&arithmetic::FUSED_ADD, &[0, 1]), (&arithmetic::FUSED_MUL, &[0, 1]), (&prelu::FUSED, &[0])];
 
 /// Operators that read an image in any order.
 const READS_ANY_ORDER: &[&str] = &["aten::mean.out"];
@@ -97,6 +102,7 @@ impl Rewrite for ChannelsLast {
         for instruction in graph.chains().iter().flatten() {
             groups.visit(graph, &instruction.kind);
         }
+        groups.join_pools();
         let mut changed = 0;
         for tensor in 0..graph.tensor_count() as u32 {
             let root = groups.root(tensor);
@@ -122,6 +128,8 @@ struct Groups {
     shuffled: Vec<bool>,
     /// True, by root, if a permutation of a member would move nothing.
     unmoved: Vec<bool>,
+    /// Inputs and outputs of pooling that writes either order where it reads channels-last images.
+    pools: Vec<[u32; 2]>,
 }
 
 impl Groups {
@@ -141,6 +149,7 @@ impl Groups {
             pays: collected(count, std::iter::repeat(false))?,
             shuffled: collected(count, std::iter::repeat(false))?,
             unmoved: collected(count, std::iter::repeat(false))?,
+            pools: Vec::new(),
         };
         for (_, base) in uses.views() {
             groups.fixed[base as usize] = true;
@@ -171,6 +180,17 @@ impl Groups {
     fn pays(&self, root: u32) -> bool {
         let root = root as usize;
         self.pays[root] || (self.shuffled[root] && self.unmoved[root])
+    }
+
+    /// Joins the input and the output of pooling, but where the order of the output alone is fixed: as it is, it is written
+    /// from an input of another order.
+    fn join_pools(&mut self) {
+        for [input, out] in std::mem::take(&mut self.pools) {
+            let root = self.root(out);
+            if !self.fixed[root as usize] {
+                self.join(out, input);
+            }
+        }
     }
 
     fn fix(&mut self, tensor: u32) {
@@ -219,8 +239,8 @@ impl Groups {
         if shuffle_of(graph, operator).is_some() {
             return self.shuffle(graph, ids);
         }
-        let alone = || (name == MAX_2D_ALONE.name).then_some((&[0, MAX_2D_OUT][..], None));
-        let plain = SAME_ORDER.iter().find(|(same, _)| *same == name).map(|(_, images)| (*images, None)).or_else(alone);
+        let own = || OWN_SAME_ORDER.iter().find(|(kernel, _)| kernel.name == name).map(|(_, images)| (*images, None));
+        let plain = SAME_ORDER.iter().find(|(same, _)| *same == name).map(|(_, images)| (*images, None)).or_else(own);
         let fused = || SAME_ORDER_FUSED.iter().find(|(base, _)| base.name == name);
         let Some((images, out)) = plain.or_else(|| fused().map(|(base, operands)| (*operands, Some(base.out)))) else {
             return self.fix_all(graph, ids);
@@ -235,6 +255,9 @@ impl Groups {
         // Factors are no images, whatever their sizes are.
         for &id in ids.iter().filter(|&&id| tensor(graph, id).is_some_and(|other| !tensors.contains(&other))) {
             self.fix_all(graph, &[id]);
+        }
+        if name == MAX_2D_ALONE.name {
+            return self.pools.extend(operands.iter().map(|&input| [input, result]));
         }
         for &operand in operands {
             if resized || sizes(operand) == sizes(result) {

@@ -8,6 +8,7 @@ mod joined_shuffle;
 mod layout;
 mod pair;
 mod places;
+mod prelu;
 mod repeated;
 mod shuffle;
 mod transposed;
@@ -27,6 +28,7 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         .with_rewrite(batch_norm::FoldBatchNorm)
         .with_rewrite(places::DropPlaces)
         .with_rewrite(shuffle::ShuffleChannels)
+        .with_rewrite(prelu::FormPrelu)
         .with_rewrite(epilogue::FuseEpilogues)
         .with_rewrite(layout::ChannelsLast)
         // Where images have found their order.

@@ -6,9 +6,9 @@ use edgepack_format::xnnpack::{
     Datatype, ELU, FullyConnected, KEEP_DIMS, LeakyReLU, Node, NodeUnion, TRANSPOSE_WEIGHTS,
 };
 
-use edgepack_kernels::HARD_SWISH;
+use edgepack_kernels::{HARD_SWISH, PRELU};
 
-use super::values::Lowered;
+use super::values::{Lowered, contiguous};
 use super::{Lowering, Made, refused};
 use crate::operators::float;
 
@@ -146,9 +146,7 @@ impl Lowering<'_> {
         let (a, b) = (inputs[0].local, inputs[1].local);
         let out = self.values.make(made)?;
         if let NodeUnion::PReLU(_) = union {
-            let operator = self.values.own(float::prelu());
-            self.values.all().call(operator, &[a, b, out.local], self.node);
-            return Ok(());
+            return self.prelu(inputs[0], inputs[1], out);
         }
         // Bounds of the smaller and the greater are not read.
         match union {
@@ -177,6 +175,23 @@ impl Lowering<'_> {
                 _ => this.values.call(name, &[a, b, to.local], this.node),
             }
         })
+    }
+
+    /// Numbers that are not greater than zero times a slope, one for all or one for each channel.
+    fn prelu(&mut self, x: Lowered, slopes: Lowered, out: Lowered) -> Result<(), KernelError> {
+        let operator = self.values.all().operator(&PRELU);
+        let (mut from, mut by, mut to) = (x.local, slopes.local, out.local);
+        if self.values.is_constant(slopes.index) {
+            let count = slopes.shape.dims().iter().try_fold(1u32, |count, dim| count.checked_mul(*dim));
+            let count = count.ok_or_else(|| refused("more slopes than can be counted"))?;
+            ([from], to) = self.values.element_wise([x], out)?;
+            let is_image = from != x.local;
+            // Channels are the last dimension, but of an image.
+            let dims = if is_image { &[count, 1, 1][..] } else { &[count] };
+            by = self.values.constant(slopes.index, contiguous(slopes.datatype, dims)?)?;
+        }
+        self.values.all().call(operator, &[from, by, to], self.node);
+        Ok(())
     }
 
     /// A product with weights.
