@@ -1,6 +1,6 @@
 //! Windows over channels-last images of few channels, such as those that networks begin with. A row of taps meets numbers
 //! that are next to each other: they are multiplied where they are, or, where pixels are less than a tile and at the left and
-//! the right border, copied once with the zeros of the padding.
+//! the right border, copied once with the zeros of the padding. Short lines are copied as a whole.
 //!
 //! Invariant: an output element is the sum that [`pixels`](super::pixels) computes for it, in the same order.
 
@@ -33,6 +33,13 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
     few && !geometry.transposed && geometry.groups == 1 && !geometry.is_pointwise() && geometry.slides[2].dilation == 1
 }
 
+/// Places of a line that are computed by themselves, at least: fewer do not fill tiles.
+const LEAST_WIDTH: usize = 6;
+/// Places of a line that is copied with the padding around it, at most: of many the border is little.
+const MOST_WIDTH: usize = 64;
+/// Numbers of all lines that a row of places meets, with the padding, at most.
+const LINES: usize = 1 << 12;
+
 /// Some pixels in all blocks of output channels.
 pub(super) struct Patches<'a, 'o> {
     pub(super) image: &'a Image<'a>,
@@ -59,10 +66,23 @@ impl WithFloats for Patches<'_, '_> {
         let free = (right.input + right.padding).checked_sub(right.kernel);
         let inside = left..free.map_or(0, |free| free / right.stride + 1).min(width);
         let [first, count] = self.pixels;
-        if inside.len() < PIXELS || down.kernel > TAP_ROWS {
+        let line_len = right.reach_of(width) * self.image.geometry.input.channels.0;
+        let (has_border, is_wide) = (inside.len() < width, width >= LEAST_WIDTH);
+        if down.kernel > TAP_ROWS || !is_wide {
             return self.copied(floats, 0, count);
         }
-        let tile = if self.image.blocks.tiles(0) == 3 { PIXELS } else { PIXELS / 2 };
+        if has_border && width <= MOST_WIDTH && line_len * down.kernel <= LINES {
+            return self.lines(floats, line_len);
+        }
+        if has_border && inside.len() < PIXELS {
+            return self.copied(floats, 0, count);
+        }
+        // Without borders nothing need be copied.
+        let tile = match self.image.blocks.tiles(0) {
+            _ if !has_border => 1,
+            3 => PIXELS,
+            _ => PIXELS / 2,
+        };
         let mut done = 0;
         while done < count {
             let (y, x) = ((first + done) / width, (first + done) % width);
@@ -85,6 +105,39 @@ impl WithFloats for Patches<'_, '_> {
 }
 
 impl Patches<'_, '_> {
+    /// All blocks of output channels, line by line: what the windows of one meet is copied with the padding around it, `line_len`
+    /// numbers for each row of taps.
+    #[inline(always)]
+    fn lines<F: Floats>(&mut self, floats: F, line_len: usize) {
+        let image = self.image;
+        let Geometry { input: images, slides: [_, down, right], out, .. } = image.geometry;
+        let (channels, [first, count]) = (images.channels.0, self.pixels);
+        let (len, step, before) = (right.kernel * channels, right.stride * channels, right.padding * channels);
+        let met = (right.input * channels).min(line_len - before);
+        let mut lines = [0.0; LINES];
+        let mut done = 0;
+        while done < count {
+            let (y, x) = ((first + done) / out.sizes[2], (first + done) % out.sizes[2]);
+            let here = (out.sizes[2] - x).min(count - done);
+            for (tap, line) in (0..down.kernel).zip(lines.chunks_exact_mut(line_len)) {
+                if let Some(row) = down.element(y, tap) {
+                    // The padding around stays.
+                    let numbers = &image.data[row * images.strides[1]..][..met];
+                    line[before..before + met].copy_from_slice(numbers);
+                }
+            }
+            let mut rows = TapRows::new();
+            for (tap, line) in (0..down.kernel).zip(lines.chunks_exact(line_len)) {
+                rows.push(match down.element(y, tap) {
+                    Some(_) => (&line[x * step..], step),
+                    None => (&ZEROS[..len], 0),
+                });
+            }
+            self.blocks(floats, &rows, len, [done, here]);
+            done += here;
+        }
+    }
+
     /// All blocks of output channels of some neighbouring pixels, whose numbers are copied.
     #[inline(always)]
     fn copied<F: Floats>(&mut self, floats: F, first: usize, count: usize) {

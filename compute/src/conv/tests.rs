@@ -194,6 +194,34 @@ fn long_lines_agree_with_the_definition() {
     }
 }
 
+/// Images of a few channels with lines of every length, which are copied with the padding around them or read where they are.
+#[test]
+fn lines_of_a_few_channels_agree_with_the_definition() {
+    let mut random = Random::new(65);
+    for (channels, outputs, kernel, stride, padding) in
+        [(1, 6, 5, 1, 2), (6, 16, 5, 1, 0), (3, 40, 3, 2, 1), (3, 64, 7, 2, 3), (2, 8, 3, 1, 2), (1, 20, 4, 3, 3)]
+    {
+        for places in [1, 5, 6, 7, 10, 24, 28, 63, 64, 65, 90] {
+            let slide = |places: usize, dilation: usize| {
+                let reach = (places - 1) * stride + (kernel - 1) * dilation + 1;
+                let input = reach.saturating_sub(2 * padding).max(1) + stride / 2;
+                Slide { input, kernel, stride, padding, dilation }
+            };
+            let slides = [Slide::POINT, slide(5, 2 - places % 2), slide(places, 1)];
+            let to = slides.map(|slide| slide.places(false).unwrap());
+            let geometry = Geometry {
+                input: Images::channels_last(2, channels, slides.map(|slide| slide.input)),
+                weight: Images::channels_first(outputs, channels, [1, kernel, kernel]),
+                out: Images::channels_last(2, outputs, to),
+                slides,
+                groups: 1,
+                transposed: false,
+            };
+            agrees(&mut random, geometry);
+        }
+    }
+}
+
 /// Groups of a few channels, in whole vectors of channels and not, with windows in the padding.
 #[test]
 fn groups_of_a_few_channels_agree_with_the_definition() {
