@@ -67,8 +67,8 @@ impl WithFloats for Patches<'_, '_> {
         let inside = left..free.map_or(0, |free| free / right.stride + 1).min(width);
         let [first, count] = self.pixels;
         let line_len = right.reach_of(width) * self.image.geometry.input.channels.0;
-        let (has_border, is_wide) = (inside.len() < width, width >= LEAST_WIDTH);
-        if down.kernel > TAP_ROWS || !is_wide {
+        let has_border = inside.len() < width;
+        if down.kernel > TAP_ROWS || width < LEAST_WIDTH || line_len == 0 {
             return self.copied(floats, 0, count);
         }
         if has_border && width <= MOST_WIDTH && line_len * down.kernel <= LINES {

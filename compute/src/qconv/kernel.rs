@@ -296,22 +296,20 @@ impl<E: Epilogue, const C: usize> Results<'_, E, C> {
     #[inline(always)]
     fn write<B: Bytes, const R: usize>(self, bytes: B, sums: &[[B::Sums; C]; R]) {
         let Results { epilogue, tiles, images, mut out } = self;
-        let mut next = 0;
+        let (rows, columns) = (out.rows().min(R), 0..out.columns());
+        let together = if C < 3 { 4 / C } else { 1 };
         each_row!(row < R => {
-            if row == next && row < out.rows() {
-                let images = images.after(row);
-                if C == 1 && row % 4 == 0 && row + 4 <= R && row + 4 <= out.rows() {
-                    let sums = [&sums[row], &sums[row + 1], &sums[row + 2], &sums[row + 3]];
-                    epilogue.finish(bytes, &tiles, images, sums, &mut out.part(row..row + 4, 0..out.columns()));
-                    next += 4;
-                } else if C == 2 && row % 2 == 0 && row + 2 <= R && row + 2 <= out.rows() {
-                    let sums = [&sums[row], &sums[row + 1]];
-                    epilogue.finish(bytes, &tiles, images, sums, &mut out.part(row..row + 2, 0..out.columns()));
-                    next += 2;
-                } else {
-                    epilogue.finish(bytes, &tiles, images, [&sums[row]], &mut out.part(row..row + 1, 0..out.columns()));
-                    next += 1;
-                }
+            let first = row - row % together;
+            let is_whole = first + together <= rows;
+            if row == first && is_whole && C == 1 {
+                let sums = [&sums[row], &sums[row + 1], &sums[row + 2], &sums[row + 3]];
+                epilogue.finish(bytes, &tiles, images.after(row), sums, &mut out.part(row..row + 4, columns.clone()));
+            } else if row == first && is_whole && C == 2 {
+                let sums = [&sums[row], &sums[row + 1]];
+                epilogue.finish(bytes, &tiles, images.after(row), sums, &mut out.part(row..row + 2, columns.clone()));
+            } else if row < rows && (together == 1 || !is_whole) {
+                let to = &mut out.part(row..row + 1, columns.clone());
+                epilogue.finish(bytes, &tiles, images.after(row), [&sums[row]], to);
             }
         });
     }

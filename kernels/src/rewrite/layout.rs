@@ -32,6 +32,11 @@ fn last(order: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
+/// Returns whether a value is this number, whatever runs.
+fn is_number(graph: &PlanGraph<'_>, id: ValueId, wanted: i64) -> bool {
+    matches!(graph.value(id), Value::Int(number) if number == wanted) && !graph.is_variable(id)
+}
+
 /// An operator and the positions of its image arguments.
 macro_rules! images {
     ($($name:literal: $($argument:literal)*;)*) => { &[$(($name, &[$(position($name, $argument)),*])),*] };
@@ -55,16 +60,16 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
     "aten::native_group_norm.out": "input" "out0";
     "aten::avg_pool2d.out": "self" "out";
     "aten::constant_pad_nd.out": "self" "out";
-    "aten::slice_copy.Tensor_out": "self" "out";
 };
 
 /// Operators of [`SAME_ORDER`] whose result has other sizes than the image.
-const RESIZED: &[&str] = &["aten::avg_pool2d.out", "aten::constant_pad_nd.out", "aten::slice_copy.Tensor_out"];
+const RESIZED: &[&str] = &["aten::avg_pool2d.out", "aten::constant_pad_nd.out"];
 
-/// Operators that take an image apart, and the positions of the image and of the list of its parts.
-const SPLITS: &[(&str, &[usize])] = images! {
-    "aten::split_copy.Tensor_out": "self" "out";
-    "aten::split_with_sizes_copy.out": "self" "out";
+/// Operators that take a part of an image, or take it apart: the positions of the image, of the dimension and of the parts.
+const PARTS: &[(&str, &[usize])] = images! {
+    "aten::slice_copy.Tensor_out": "self" "dim" "out";
+    "aten::split_copy.Tensor_out": "self" "dim" "out";
+    "aten::split_with_sizes_copy.out": "self" "dim" "out";
 };
 
 /// Such operators that rewrites made.
@@ -228,13 +233,16 @@ impl Groups {
             let (Some(&list), Some(&out)) = (ids.get(TENSORS), ids.get(JOINED)) else {
                 return self.fix_all(graph, ids);
             };
-            return self.lists(graph, out, &[list]);
+            return self.same(graph, out, &[list]);
         }
-        if let Some(&(_, &[image, parts])) = SPLITS.iter().find(|(split, _)| *split == name) {
-            let (Some(&image), Some(&parts)) = (ids.get(image), ids.get(parts)) else {
-                return self.fix_all(graph, ids);
+        if let Some(&(_, &[image, dim, parts])) = PARTS.iter().find(|(part, _)| *part == name) {
+            return match (ids.get(image), ids.get(dim), ids.get(parts)) {
+                // Who takes pixels apart does not ask for channels next to each other.
+                (Some(&image), Some(&dim), Some(&parts)) if is_number(graph, dim, 1) => {
+                    self.same(graph, image, &[parts]);
+                }
+                _ => self.fix_all(graph, ids),
             };
-            return self.lists(graph, image, &[parts]);
         }
         if shuffle_of(graph, operator).is_some() {
             return self.shuffle(graph, ids);
@@ -268,20 +276,22 @@ impl Groups {
         }
     }
 
-    /// An image and lists of images that all have one order.
-    fn lists(&mut self, graph: &PlanGraph<'_>, image: ValueId, lists: &[ValueId]) {
-        let fix = |groups: &mut Self| {
-            groups.fix_all(graph, &[image]);
-            groups.fix_all(graph, lists);
-        };
-        let Some(image) = tensor(graph, image) else { return fix(self) };
+    /// An image, and others or lists of them, that all have one order.
+    fn same(&mut self, graph: &PlanGraph<'_>, image: ValueId, others: &[ValueId]) {
+        let Some(image) = tensor(graph, image) else { return self.fix_all(graph, others) };
         let rank = graph.tensor(image).bounds().len();
-        for &list in lists {
-            let Value::TensorList(span) = graph.value(list) else { return fix(self) };
-            for &item in graph.items(span) {
+        for other in others {
+            let items = match graph.value(*other) {
+                Value::TensorList(span) => graph.items(span),
+                _ => std::slice::from_ref(other),
+            };
+            for &item in items {
                 match tensor(graph, item).filter(|&item| graph.tensor(item).bounds().len() == rank) {
                     Some(item) => self.join(image, item),
-                    None => return fix(self),
+                    None => {
+                        self.fix(image);
+                        return self.fix_all(graph, others);
+                    }
                 }
             }
         }
@@ -292,7 +302,7 @@ impl Groups {
         let (Some(&inputs), Some(&outs)) = (ids.get(shuffle::TENSORS), ids.get(shuffle::OUT)) else { return };
         let Value::TensorList(span) = graph.value(inputs) else { return };
         let Some(&first) = graph.items(span).first() else { return };
-        self.lists(graph, first, &[inputs, outs]);
+        self.same(graph, first, &[inputs, outs]);
         if let Some(first) = tensor(graph, first) {
             let root = self.root(first);
             self.shuffled[root as usize] = true;
@@ -301,17 +311,18 @@ impl Groups {
 
     /// Notes an image that a permutation has made of pixels whose channels are innermost, or makes such pixels of.
     fn permutation(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
-        let number = |id: ValueId| match graph.value(id) {
-            Value::Int(number) if !graph.is_variable(id) => Some(number),
-            _ => None,
-        };
         let (Some(&image), Some(&dims), Some(&out)) = (ids.first(), ids.get(DIMS), ids.get(PERMUTED)) else { return };
         let Value::IntList(span) = graph.value(dims) else { return };
-        let dims: Option<Vec<i64>> = graph.items(span).iter().map(|&id| number(id)).collect();
-        let image = match dims.as_deref() {
-            Some([0, 3, 1, 2] | [0, 2, 1]) => tensor(graph, out),
-            Some([0, 2, 3, 1]) => tensor(graph, image),
-            _ => None,
+        let dims = graph.items(span);
+        let are = |wanted: &[i64]| {
+            dims.len() == wanted.len() && dims.iter().zip(wanted).all(|(&id, &wanted)| is_number(graph, id, wanted))
+        };
+        let image = if are(&[0, 3, 1, 2]) {
+            tensor(graph, out)
+        } else if are(&[0, 2, 3, 1]) {
+            tensor(graph, image)
+        } else {
+            None
         };
         if let Some(image) = image {
             let root = self.root(image);
