@@ -112,6 +112,6 @@ mod tests {
         assert_eq!(applied(&[4], (&[], &[2.0])).unwrap(), [0.0, -2.0, -4.0, 3.0]);
         assert!(applied(&[2, 2], (&[2, 2], &[1.0; 4])).unwrap_err().message.contains("several"));
         assert!(applied(&[2, 2], (&[3], &[1.0; 3])).unwrap_err().message.contains("do not broadcast"));
-        assert_eq!(applied(&[2, 0], (&[2, 1], &[1.0; 2])).unwrap(), []);
+        assert!(applied(&[2, 0], (&[2, 1], &[1.0; 2])).unwrap().is_empty());
     }
 }
