@@ -9,6 +9,7 @@ mod programs;
 mod readers;
 mod resident;
 mod sections;
+mod telling;
 mod writers;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! The programs that are measured: reference exports where they are installed, else made here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use edgepack_builder::raw;
@@ -9,6 +9,7 @@ use edgepack_format::pte::{
     KernelTypes, NamedData, Operator, Program, SubsegmentOffsets, Tensor,
 };
 use edgepack_format::scalar::ScalarType;
+use edgepack_loader::{Error, MappedFile, OpenOptions};
 
 /// A program file in memory.
 pub struct Sample {
@@ -42,6 +43,17 @@ pub fn names() -> Vec<String> {
 /// Returns whether the folder has the ONNX form of a model.
 pub fn has_onnx(name: &str) -> bool {
     models_dir().is_some_and(|dir| dir.join(name).with_extension("onnx").is_file())
+}
+
+/// Opens a program, from a mapped file or one that is read.
+pub fn open(path: &Path, mapped: bool) -> Result<edgepack_loader::Program, Error> {
+    if !mapped {
+        return edgepack_loader::Program::open(path);
+    }
+    // SAFETY: the folder of models is left alone while it is measured.
+    let file = unsafe { MappedFile::open(path) };
+    let file = file.map_err(|error| Error::Io { what: path.display().to_string(), error })?;
+    OpenOptions::default().open_source(Arc::new(file))
 }
 
 /// A small program of the corpus.

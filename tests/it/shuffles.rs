@@ -21,7 +21,7 @@ struct Form {
     dynamic: bool,
     /// Sizes of the parts that the result is split into.
     parts: [i32; 2],
-    /// What else reads a value: nothing, the result, or the image whose dimensions were swapped.
+    /// Another reader of a value: nothing, the result, or the image whose dimensions were swapped.
     also: Also,
 }
 

@@ -8,22 +8,18 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use edgepack_kernels::registry;
-use edgepack_llm::model::{Model, Options};
-use edgepack_llm::session::Session;
 use edgepack_loader::Program;
 
 use super::memory;
 use super::reference::Reference;
 use crate::clock::{Figure, Race, timed};
 use crate::programs;
+use crate::telling::{FIRST, SINGLE, decode, open, prefill, tokens};
 
 /// Time for which one pair of lanes takes turns.
 const BUDGET: Duration = Duration::from_millis(2000);
 /// Tokens of a prompt.
-const PROMPTS: [usize; 3] = [16, 64, 256];
-/// Single tokens that are measured behind a prompt.
-const SINGLE: usize = 32;
+const PROMPTS: [usize; 3] = [FIRST, 64, 256];
 
 /// Speed at one length of the prompt: tokens a second, ours and the reference's.
 struct Row {
@@ -70,7 +66,7 @@ pub fn run() {
     let [prefill, decode] = logs.map(|logs| (logs.iter().sum::<f64>() / logs.len() as f64).exp());
     println!("| geometric mean | | | | | {prefill:.2} | | | {decode:.2} |");
 
-    println!("\nFrom the file to the first token behind {} tokens, in ms; a ratio below 1 is less\n", PROMPTS[0]);
+    println!("\nFrom the file to the first token behind {} tokens, in ms; a ratio below 1 is less\n", FIRST);
     println!("| model | threads | first token | reference | ratio | MiB | reference | ratio |");
     println!("| --- | --: | --: | --: | --: | --: | --: | --: |");
     for (name, threads, first, memory) in firsts {
@@ -122,8 +118,8 @@ fn measure(dir: &Path, name: &str, threads: usize) -> Result<(Vec<Row>, [f64; 2]
     }
     drop((session, model));
 
-    let tokens = tokens(PROMPTS[0], vocabulary);
-    let request = format!("first {} 0 {vocabulary} {name}", PROMPTS[0]);
+    let tokens = tokens(FIRST, vocabulary);
+    let request = format!("first {} 0 {vocabulary} {name}", FIRST);
     let mut race = Race::new("");
     race.lane("edgepack", 1, || {
         timed(|| {
@@ -141,40 +137,8 @@ fn measure(dir: &Path, name: &str, threads: usize) -> Result<(Vec<Row>, [f64; 2]
 /// Bytes that a process has resident at most for opening a model and answering a prompt, besides what it has before.
 fn memory(dir: &Path, name: &str) -> Result<[f64; 2], String> {
     let ours = memory::resident_of(&dir.join(name).with_extension("pte"), memory::Of::Language)?;
-    let theirs = Reference::start(1)?.answer(&format!("telling {} {SINGLE} 256 {name}", PROMPTS[0]))?;
+    let theirs = Reference::start(1)?.answer(&format!("telling {} {SINGLE} 256 {name}", FIRST))?;
     Ok([ours, theirs].map(|bytes| bytes as f64))
-}
-
-/// Opens a model and takes a prompt and single tokens, for [`memory::resident_of`].
-pub fn tell(path: &Path) -> Result<impl Sized, String> {
-    let model = open(path, 1)?;
-    let mut session = model.session().map_err(|error| error.to_string())?;
-    let tokens = tokens(PROMPTS[0], 256);
-    prefill(&mut session, &tokens);
-    tokens.iter().cycle().take(SINGLE).for_each(|&token| decode(&mut session, token));
-    Ok((session, model))
-}
-
-fn open(path: &Path, threads: usize) -> Result<Model, String> {
-    let program = memory::open(path, true).map_err(|error| error.to_string())?;
-    let mut options = Options::default();
-    options.executor.threads = Some(threads);
-    options.executor.backends = edgepack::backends();
-    Model::load(&program, &registry(), &options).map_err(|error| error.to_string())
-}
-
-fn prefill(session: &mut Session, tokens: &[u32]) {
-    session.rewind(0).expect("every session goes back");
-    session.prefill(tokens).expect("a prompt that fits");
-}
-
-fn decode(session: &mut Session, token: u32) {
-    session.decode(token).expect("a token that fits");
-}
-
-/// Arbitrary tokens; `reference.py` makes the same ones.
-fn tokens(count: usize, vocabulary: usize) -> Vec<u32> {
-    (0..count).map(|at| ((at * 7919 + 13) % vocabulary.max(1)) as u32).collect()
 }
 
 /// Tokens a second of both lanes.

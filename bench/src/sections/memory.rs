@@ -6,14 +6,14 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
 use edgepack_executor::{LoadMethod, MemoryBytes, Options};
 use edgepack_kernels::registry;
-use edgepack_loader::{Error, MappedFile, OpenOptions, Program};
+use edgepack_loader::Program;
 
-use super::{Inputs, language, run_once};
-use crate::{live, programs, resident};
+use super::{Inputs, run_once};
+use crate::programs::open;
+use crate::{live, programs, resident, telling};
 
 /// The argument that makes this binary measure one model: a path and how to open it follow.
 pub const CHILD: &str = "--memory-of";
@@ -85,7 +85,7 @@ pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What is run of a program whose resident memory is asked for.
+/// Runs whose resident memory is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     /// `forward`, some times.
@@ -119,7 +119,7 @@ fn growth(path: &Path, of: Of) -> Result<u64, Box<dyn std::error::Error>> {
     resident::forget_peak()?;
     let before = resident::now().ok_or("this system does not tell")?;
     match of {
-        Of::Language => drop(language::tell(path)?),
+        Of::Language => drop(telling::tell(path)?),
         Of::Method => {
             let options = Options { threads: Some(1), backends: edgepack::backends(), ..Options::default() };
             let mut method = open(path, true)?.method("forward")?.load(&kernels, &options)?;
@@ -129,17 +129,6 @@ fn growth(path: &Path, of: Of) -> Result<u64, Box<dyn std::error::Error>> {
         }
     }
     Ok(resident::peak().ok_or("this system does not tell")?.saturating_sub(before))
-}
-
-/// Opens a program, from a mapped file or one that is read.
-pub fn open(path: &Path, mapped: bool) -> Result<Program, Error> {
-    if !mapped {
-        return Program::open(path);
-    }
-    // SAFETY: the folder of models is left alone while it is measured.
-    let file = unsafe { MappedFile::open(path) };
-    let file = file.map_err(|error| Error::Io { what: path.display().to_string(), error })?;
-    OpenOptions::default().open_source(Arc::new(file))
 }
 
 /// Bytes of a mapped file that are in memory; `None` if it is not mapped or the system does not say.

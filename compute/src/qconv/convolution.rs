@@ -147,7 +147,7 @@ fn pixels_of_piece(patches: &Patches<'_>, count: usize, pixel: f64) -> usize {
 }
 
 impl<P> Product<P> {
-    /// What windows see of images `[n, h, w, c]`. Images of one column are seen as lines, and so are all pixels if they are seen
+    /// The inputs that windows see of images `[n, h, w, c]`. Images of one column are seen as lines, and so are all pixels if they are seen
     /// one by one.
     fn patches<'a>(&self, images: &'a [i8], [n, h, w, c]: [usize; 4]) -> Patches<'a> {
         let Product { packed, windows, .. } = self;

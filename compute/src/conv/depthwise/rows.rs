@@ -231,7 +231,7 @@ mod tests {
         assert_ne!(Algorithm::of(&geometry), Algorithm::DepthwiseRows);
     }
 
-    /// What is not finite stays in its channel, and where its taps reach.
+    /// A number that is not finite stays in its channel, and where its taps reach.
     #[test]
     fn channels_do_not_meet() {
         let slide = |input| Slide { input, kernel: 3, stride: 1, padding: 1, dilation: 1 };
