@@ -4,6 +4,7 @@
 //! next to each other; where the pixels of a row are, blocks of places.
 
 mod pixels;
+mod reduce;
 mod vectors;
 
 use std::ops::Range;

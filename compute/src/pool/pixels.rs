@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::vectors::Reduce;
+use super::reduce::Reduce;
 use super::{Axis, Windows};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, write};
