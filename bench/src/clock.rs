@@ -96,6 +96,17 @@ impl Lane<'_> {
     }
 }
 
+/// The best figures of the first two lanes; NaN where there is none.
+pub fn bests(figures: &[Figure]) -> [f64; 2] {
+    [0, 1].map(|lane| figures.get(lane).map_or(f64::NAN, |figure| figure.best))
+}
+
+/// The geometric mean of ratios; NaN of none.
+pub fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = ratios.fold((0.0, 0.0), |(sum, count), ratio| (sum + ratio.ln(), count + 1.0));
+    (sum / count).exp()
+}
+
 /// Prints figures as a table: median, best, and the median as a multiple of the first lane's.
 pub fn print(title: &str, unit: &str, figures: &[Figure]) {
     println!("\n{title}");

@@ -17,7 +17,7 @@ use edgepack_loader::Program;
 
 use super::lower::{OWN, archives};
 use super::reference::Reference;
-use crate::clock::{Figure, Race, timed};
+use crate::clock::{Figure, Race, geometric_mean, timed};
 
 /// Time that both lanes of a model take turns, beyond the rounds that every race has.
 const BUDGET: Duration = Duration::from_secs(2);
@@ -67,7 +67,7 @@ pub fn run() {
     }
     // Files of this run alone; nothing can be done if they stay.
     let _ = std::fs::remove_dir_all(&folder);
-    let mean = |ratio: fn(&Row) -> f64| (rows.iter().map(|row| ratio(row).ln()).sum::<f64>() / rows.len() as f64).exp();
+    let mean = |ratio: fn(&Row) -> f64| geometric_mean(rows.iter().map(ratio));
     println!(
         "| geometric mean of {} | | | | {:.3} | | | {:.2} | | {:.0} |",
         rows.len(),

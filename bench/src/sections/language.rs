@@ -12,7 +12,7 @@ use edgepack_loader::Program;
 
 use super::memory;
 use super::reference::Reference;
-use crate::clock::{Figure, Race, timed};
+use crate::clock::{Figure, Race, bests, geometric_mean, timed};
 use crate::programs;
 use crate::telling::{FIRST, SINGLE, decode, open, prefill, tokens};
 
@@ -39,7 +39,7 @@ pub fn run() {
     println!("\nLanguage models beside the reference: best of many; tokens a second, a ratio above 1 is faster\n");
     println!("| model | threads | prompt | prefill | reference | ratio | decode | reference | ratio |");
     println!("| --- | --: | --: | --: | --: | --: | --: | --: | --: |");
-    let (mut logs, mut firsts) = ([Vec::new(), Vec::new()], Vec::new());
+    let (mut ratios, mut firsts) = ([Vec::new(), Vec::new()], Vec::new());
     for name in &names {
         for threads in [1, 2] {
             let measured = measure(&dir, name, threads).and_then(|(rows, first)| {
@@ -56,17 +56,17 @@ pub fn run() {
             for Row { prompt, prefill, decode } in rows {
                 let pair = |[ours, theirs]: [f64; 2]| format!("{ours:.1} | {theirs:.1} | {:.2}", ours / theirs);
                 println!("| {name} | {threads} | {prompt} | {} | {} |", pair(prefill), pair(decode));
-                for (logs, [ours, theirs]) in logs.iter_mut().zip([prefill, decode]) {
-                    logs.push((ours / theirs).ln());
+                for (ratios, [ours, theirs]) in ratios.iter_mut().zip([prefill, decode]) {
+                    ratios.push(ours / theirs);
                 }
             }
             firsts.push((name, threads, first, memory));
         }
     }
-    let [prefill, decode] = logs.map(|logs| (logs.iter().sum::<f64>() / logs.len() as f64).exp());
+    let [prefill, decode] = ratios.map(|ratios| geometric_mean(ratios.into_iter()));
     println!("| geometric mean | | | | | {prefill:.2} | | | {decode:.2} |");
 
-    println!("\nFrom the file to the first token behind {} tokens, in ms; a ratio below 1 is less\n", FIRST);
+    println!("\nFrom the file to the first token behind {FIRST} tokens, in ms; a ratio below 1 is less\n");
     println!("| model | threads | first token | reference | ratio | MiB | reference | ratio |");
     println!("| --- | --: | --: | --: | --: | --: | --: | --: |");
     for (name, threads, first, memory) in firsts {
@@ -119,7 +119,7 @@ fn measure(dir: &Path, name: &str, threads: usize) -> Result<(Vec<Row>, [f64; 2]
     drop((session, model));
 
     let tokens = tokens(FIRST, vocabulary);
-    let request = format!("first {} 0 {vocabulary} {name}", FIRST);
+    let request = format!("first {FIRST} 0 {vocabulary} {name}");
     let mut race = Race::new("");
     race.lane("edgepack", 1, || {
         timed(|| {
@@ -130,22 +130,17 @@ fn measure(dir: &Path, name: &str, threads: usize) -> Result<(Vec<Row>, [f64; 2]
         })
     });
     race.lane("reference", 1, || reference.borrow_mut().ask(&request));
-    let figures = race.run(BUDGET);
-    Ok((rows, both(&figures, |figure| figure.best)))
+    Ok((rows, bests(&race.run(BUDGET))))
 }
 
 /// Bytes that a process has resident at most for opening a model and answering a prompt, besides what it has before.
 fn memory(dir: &Path, name: &str) -> Result<[f64; 2], String> {
     let ours = memory::resident_of(&dir.join(name).with_extension("pte"), memory::Of::Language)?;
-    let theirs = Reference::start(1)?.answer(&format!("telling {} {SINGLE} 256 {name}", FIRST))?;
+    let theirs = Reference::start(1)?.answer(&format!("telling {FIRST} {SINGLE} 256 {name}"))?;
     Ok([ours, theirs].map(|bytes| bytes as f64))
 }
 
 /// Tokens a second of both lanes.
 fn rates(figures: &[Figure]) -> [f64; 2] {
-    both(figures, |figure| 1e9 / figure.best)
-}
-
-fn both(figures: &[Figure], of: impl Fn(&Figure) -> f64) -> [f64; 2] {
-    [0, 1].map(|lane| figures.get(lane).map_or(f64::NAN, &of))
+    bests(figures).map(|nanoseconds| 1e9 / nanoseconds)
 }

@@ -113,22 +113,30 @@ pub fn resident_of(path: &Path, of: Of) -> Result<u64, String> {
 
 /// [`resident_of`], in this process.
 fn growth(path: &Path, of: Of) -> Result<u64, Box<dyn std::error::Error>> {
+    if of == Of::Language {
+        return grown(|| Ok(telling::tell(path)?));
+    }
     let kernels = registry();
     let inputs = Inputs::of(&Program::open(path)?);
     let views = inputs.views();
+    grown(|| {
+        let options = Options { threads: Some(1), backends: edgepack::backends(), ..Options::default() };
+        let mut method = open(path, true)?.method("forward")?.load(&kernels, &options)?;
+        for _ in 0..=STEADY {
+            run_once(&mut method, &views);
+        }
+        Ok(method)
+    })
+}
+
+/// Bytes that are resident at most while something runs, besides what is before.
+fn grown<T>(run: impl FnOnce() -> Result<T, Box<dyn std::error::Error>>) -> Result<u64, Box<dyn std::error::Error>> {
     resident::forget_peak()?;
     let before = resident::now().ok_or("this system does not tell")?;
-    match of {
-        Of::Language => drop(telling::tell(path)?),
-        Of::Method => {
-            let options = Options { threads: Some(1), backends: edgepack::backends(), ..Options::default() };
-            let mut method = open(path, true)?.method("forward")?.load(&kernels, &options)?;
-            for _ in 0..=STEADY {
-                run_once(&mut method, &views);
-            }
-        }
-    }
-    Ok(resident::peak().ok_or("this system does not tell")?.saturating_sub(before))
+    let result = run()?;
+    let peak = resident::peak().ok_or("this system does not tell")?;
+    drop(result);
+    Ok(peak.saturating_sub(before))
 }
 
 /// Bytes of a mapped file that are in memory; `None` if it is not mapped or the system does not say.

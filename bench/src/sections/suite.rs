@@ -14,7 +14,7 @@ use edgepack_loader::Program;
 
 use super::reference::Reference;
 use super::{Inputs, memory, run_once};
-use crate::clock::{Figure, Race, timed};
+use crate::clock::{Race, bests, geometric_mean, timed};
 use crate::programs;
 
 /// Time for which one pair of lanes takes turns.
@@ -91,12 +91,12 @@ fn measure(
     let mut race = Race::new("");
     race.lane("edgepack", 1, || timed(|| run_once(&mut method, &inputs)));
     race.lane("reference", 1, ask(format!("run {peer}")));
-    let runs = bests(race.run(BUDGET));
+    let runs = bests(&race.run(BUDGET));
 
     let mut race = Race::new("");
     race.lane("edgepack", 1, || timed(load));
     race.lane("reference", 1, ask(format!("load {peer}")));
-    Ok(Some([runs, bests(race.run(BUDGET))]))
+    Ok(Some([runs, bests(&race.run(BUDGET))]))
 }
 
 /// Memory of one program, and of `peer` with the reference, each in a process of its own.
@@ -105,10 +105,6 @@ fn memory(file: &str, peer: &str) -> Result<[f64; 2], String> {
     let ours = memory::resident_of(&path, memory::Of::Method)?;
     let theirs = Reference::start(1)?.answer(&format!("growth {peer}"))?;
     Ok([ours, theirs].map(|bytes| bytes as f64))
-}
-
-fn bests(figures: Vec<Figure>) -> [f64; 2] {
-    [0, 1].map(|lane| figures.get(lane).map_or(f64::NAN, |figure| figure.best))
 }
 
 fn print(rows: &mut [Row]) {
@@ -131,9 +127,7 @@ fn print(rows: &mut [Row]) {
         for threads in [1, 2] {
             let of: Vec<&Row> = rows.iter().filter(|row| row.form == form && row.threads == threads).collect();
             let mean = |pair: fn(&Row) -> Option<[f64; 2]>| {
-                let logs: Vec<f64> =
-                    of.iter().filter_map(|row| pair(row)).map(|[ours, theirs]| (ours / theirs).ln()).collect();
-                (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+                geometric_mean(of.iter().filter_map(|row| pair(row)).map(|[ours, theirs]| ours / theirs))
             };
             let (run, load) = (mean(|row| Some(row.run)), mean(|row| Some(row.load)));
             let memory = if threads == 1 { format!("{:.2}", mean(|row| row.memory)) } else { String::new() };

@@ -11,6 +11,7 @@ use edgepack_executor::state::{Span, Value, ValueId};
 use crate::FAMILIES;
 use crate::aten::movement::shuffle::Shuffle;
 use crate::aten::{conv, matmul};
+use crate::dims::dim_of;
 use crate::prelu::PRELU;
 
 /// Returns at most `count` items in a list; `None` if there is no memory for it: a rule that cannot look leaves the
@@ -95,6 +96,14 @@ pub fn for_each_pair(
 /// The argument of a call.
 pub fn arg(graph: &PlanGraph<'_>, call: Call, at: usize) -> Option<ValueId> {
     graph.args(call.args).get(at).copied()
+}
+
+/// The dimension of a tensor of so many that a value names, whatever runs.
+pub fn dim(graph: &PlanGraph<'_>, id: ValueId, rank: usize) -> Option<usize> {
+    match graph.value(id) {
+        Value::Int(dim) if !graph.is_variable(id) => dim_of("dim", dim, "self", rank).ok().filter(|&dim| dim < rank),
+        _ => None,
+    }
 }
 
 /// The tensor index of a value.

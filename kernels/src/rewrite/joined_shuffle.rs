@@ -12,7 +12,8 @@ use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 
-use super::chain::{Call, arg, for_each_pair, is_private, merge, own_names, shuffle_of, tensor};
+use super::chain::{Call, arg, dim, for_each_pair, is_private, merge, own_names, shuffle_of, tensor};
+use super::permutation::Permutation;
 use crate::aten::movement::shuffle::{OUT, Shuffle, TENSORS};
 use crate::schema::position;
 
@@ -24,8 +25,6 @@ const CAT_DIM: usize = position("aten::cat.out", "dim");
 const JOINED: usize = position("aten::cat.out", "out");
 const SPLIT_DIM: usize = position("aten::split_with_sizes_copy.out", "dim");
 const PARTS: usize = position("aten::split_with_sizes_copy.out", "out");
-const DIMS: usize = position("aten::permute_copy.out", "dims");
-const PERMUTED: usize = position("aten::permute_copy.out", "out");
 
 /// The most instructions before a shuffle that are joined with it, one in each pass.
 const PASSES: usize = 3;
@@ -93,13 +92,11 @@ fn before(graph: &PlanGraph<'_>, uses: &Uses, first: Call, name: &str, second: C
             let from = items(graph, arg(graph, first, CAT_TENSORS)?)?;
             is_along.then(|| Joined { from, to, shuffle: then.clone() })
         }
-        "aten::permute_copy.out" if arg(graph, first, PERMUTED)? == image => {
-            let input = arg(graph, first, 0)?;
-            let dims = unmoved(graph, first, input, image)?;
+        _ => {
+            let Permutation { from, dims, .. } = unmoved(graph, first, name).filter(|found| found.to == image)?;
             let shuffle = Shuffle { from: *dims.get(then.from)?, ..then.clone() };
-            Some(Joined { from: vec![input], to, shuffle })
+            Some(Joined { from: vec![from], to, shuffle })
         }
-        _ => None,
     }
 }
 
@@ -119,44 +116,35 @@ fn behind(
         return None;
     }
     let mut shuffle = shuffle.clone();
-    let dim = *shuffle.to.get(at)?;
+    let channels = *shuffle.to.get(at)?;
     match name {
-        "aten::permute_copy.out" => {
-            let out = arg(graph, second, PERMUTED)?;
-            let dims = unmoved(graph, second, image, out)?;
-            to[at] = out;
-            shuffle.to[at] = dims.iter().position(|&old| old == dim)?;
-        }
-        name if SPLITS.contains(&name) && along(graph, arg(graph, second, SPLIT_DIM)?, image)? == dim => {
+        name if SPLITS.contains(&name) && along(graph, arg(graph, second, SPLIT_DIM)?, image)? == channels => {
             let parts = items(graph, arg(graph, second, PARTS)?).filter(|parts| parts.len() <= MOST)?;
-            shuffle.to.splice(at..=at, parts.iter().map(|_| dim));
+            shuffle.to.splice(at..=at, parts.iter().map(|_| channels));
             to.splice(at..=at, parts);
         }
-        _ => return None,
+        _ => {
+            let permutation = unmoved(graph, second, name)?;
+            to[at] = permutation.to;
+            shuffle.to[at] = permutation.dims.iter().position(|&old| old == channels)?;
+        }
     }
     Some(Joined { shuffle, from, to })
 }
 
-/// The dimension that a number names.
+/// The dimension of an image that a number names.
 fn along(graph: &PlanGraph<'_>, number: ValueId, image: ValueId) -> Option<usize> {
-    let rank = graph.tensor(tensor(graph, image)?).bounds().len() as i64;
-    match graph.value(number) {
-        Value::Int(dim) if !graph.is_variable(number) && (-rank..rank).contains(&dim) => {
-            Some(dim.rem_euclid(rank) as usize)
-        }
-        _ => None,
-    }
+    dim(graph, number, graph.tensor(tensor(graph, image)?).bounds().len())
 }
 
-/// The dimensions of the input that those of the output are, if every element stays where it is in memory.
-fn unmoved(graph: &PlanGraph<'_>, permutation: Call, input: ValueId, out: ValueId) -> Option<Vec<usize>> {
-    let Value::IntList(list) = graph.value(arg(graph, permutation, DIMS)?) else { return None };
-    let dims: Option<Vec<usize>> = graph.items(list).iter().map(|&number| along(graph, number, input)).collect();
-    let (dims, input, out) = (dims?, graph.tensor(tensor(graph, input)?), graph.tensor(tensor(graph, out)?));
-    let of_input = |&dim: &u8| dims.get(usize::from(dim)).copied();
-    let stays = dims.len() == input.bounds().len()
-        && out.dim_order().iter().map(of_input).eq(input.dim_order().iter().map(|&dim| Some(usize::from(dim))));
-    (stays && input.dtype() == out.dtype()).then_some(dims)
+/// A permutation of dimensions after which every element is where it was in memory.
+fn unmoved(graph: &PlanGraph<'_>, call: Call, name: &str) -> Option<Permutation> {
+    let found = Permutation::of(graph, name, graph.args(call.args))?;
+    let [input, out] = [found.from, found.to].map(|id| tensor(graph, id).map(|index| graph.tensor(index)));
+    let (input, out) = (input?, out?);
+    let of_input = |&dim: &u8| found.dims.get(usize::from(dim)).copied();
+    let stays = out.dim_order().iter().map(of_input).eq(input.dim_order().iter().map(|&dim| Some(usize::from(dim))));
+    (stays && input.dtype() == out.dtype()).then_some(found)
 }
 
 impl Joined {

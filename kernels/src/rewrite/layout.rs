@@ -11,7 +11,8 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
-use super::chain::{collected, is, shuffle_of, tensor};
+use super::chain::{collected, dim, is, shuffle_of, tensor};
+use super::permutation::Permutation;
 use crate::aten::conv;
 use crate::aten::elementwise::arithmetic;
 use crate::aten::movement::shuffle;
@@ -30,11 +31,6 @@ fn last(order: &[u8]) -> Option<&'static [u8]> {
         [0, 1, 2, 3] => Some(&[0, 2, 3, 1]),
         _ => None,
     }
-}
-
-/// Returns whether a value is this number, whatever runs.
-fn is_number(graph: &PlanGraph<'_>, id: ValueId, wanted: i64) -> bool {
-    matches!(graph.value(id), Value::Int(number) if number == wanted) && !graph.is_variable(id)
 }
 
 /// An operator and the positions of its image arguments.
@@ -65,19 +61,19 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
 /// Operators of [`SAME_ORDER`] whose result has other sizes than the image.
 const RESIZED: &[&str] = &["aten::avg_pool2d.out", "aten::constant_pad_nd.out"];
 
+/// Operators like those of [`SAME_ORDER`] that rewrites made.
+static OWN_SAME_ORDER: &[(&Kernel, &[usize])] = &[(&MAX_2D_ALONE, &[0, MAX_2D_OUT]), (&PRELU, &[0, prelu::OUT])];
+
+/// Operators of [`SAME_ORDER`] that are fused with operations, and the positions of their operands.
+static SAME_ORDER_FUSED: &[(&Base, &[usize])] =
+    &[(&POINTWISE, &[0]), (&arithmetic::FUSED_ADD, &[0, 1]), (&arithmetic::FUSED_MUL, &[0, 1]), (&prelu::FUSED, &[0])];
+
 /// Operators that take a part of an image, or take it apart: the positions of the image, of the dimension and of the parts.
 const PARTS: &[(&str, &[usize])] = images! {
     "aten::slice_copy.Tensor_out": "self" "dim" "out";
     "aten::split_copy.Tensor_out": "self" "dim" "out";
     "aten::split_with_sizes_copy.out": "self" "dim" "out";
 };
-
-/// Such operators that rewrites made.
-static OWN_SAME_ORDER: &[(&Kernel, &[usize])] = &[(&MAX_2D_ALONE, &[0, MAX_2D_OUT]), (&PRELU, &[0, prelu::OUT])];
-
-/// Operators of [`SAME_ORDER`] that are fused with operations, and the positions of their operands.
-static SAME_ORDER_FUSED: &[(&Base, &[usize])] =
-    &[(&POINTWISE, &[0]), (&arithmetic::FUSED_ADD, &[0, 1]), (&arithmetic::FUSED_MUL, &[0, 1]), (&prelu::FUSED, &[0])];
 
 /// Operators that read an image in any order.
 const READS_ANY_ORDER: &[&str] = &["aten::mean.out"];
@@ -90,9 +86,6 @@ const ANY_ORDER: &[&str] = &[
     "aten::transpose_copy.int_out",
 ];
 
-const PERMUTE: &str = "aten::permute_copy.out";
-const DIMS: usize = position(PERMUTE, "dims");
-const PERMUTED: usize = position(PERMUTE, "out");
 const TENSORS: usize = position("aten::cat.out", "tensors");
 const JOINED: usize = position("aten::cat.out", "out");
 
@@ -120,6 +113,11 @@ impl Rewrite for ChannelsLast {
         }
         changed
     }
+}
+
+/// Returns whether a value names the dimension of an image that has the channels.
+fn is_channels(graph: &PlanGraph<'_>, id: ValueId, image: ValueId) -> bool {
+    tensor(graph, image).is_some_and(|image| dim(graph, id, graph.tensor(image).bounds().len()) == Some(1))
 }
 
 /// Tensors that share an order, as trees.
@@ -224,10 +222,7 @@ impl Groups {
             return self.fix_all(graph, &ids[1..]);
         }
         if ANY_ORDER.contains(&name) {
-            if name == PERMUTE {
-                self.permutation(graph, ids);
-            }
-            return;
+            return self.permutation(graph, name, ids);
         }
         if name == "aten::cat.out" {
             let (Some(&list), Some(&out)) = (ids.get(TENSORS), ids.get(JOINED)) else {
@@ -238,7 +233,7 @@ impl Groups {
         if let Some(&(_, &[image, dim, parts])) = PARTS.iter().find(|(part, _)| *part == name) {
             return match (ids.get(image), ids.get(dim), ids.get(parts)) {
                 // Who takes pixels apart does not ask for channels next to each other.
-                (Some(&image), Some(&dim), Some(&parts)) if is_number(graph, dim, 1) => {
+                (Some(&image), Some(&along), Some(&parts)) if is_channels(graph, along, image) => {
                     self.same(graph, image, &[parts]);
                 }
                 _ => self.fix_all(graph, ids),
@@ -310,19 +305,12 @@ impl Groups {
     }
 
     /// Notes an image that a permutation has made of pixels whose channels are innermost, or makes such pixels of.
-    fn permutation(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
-        let (Some(&image), Some(&dims), Some(&out)) = (ids.first(), ids.get(DIMS), ids.get(PERMUTED)) else { return };
-        let Value::IntList(span) = graph.value(dims) else { return };
-        let dims = graph.items(span);
-        let are = |wanted: &[i64]| {
-            dims.len() == wanted.len() && dims.iter().zip(wanted).all(|(&id, &wanted)| is_number(graph, id, wanted))
-        };
-        let image = if are(&[0, 3, 1, 2]) {
-            tensor(graph, out)
-        } else if are(&[0, 2, 3, 1]) {
-            tensor(graph, image)
-        } else {
-            None
+    fn permutation(&mut self, graph: &PlanGraph<'_>, name: &str, ids: &[ValueId]) {
+        let Some(Permutation { from, to, dims }) = Permutation::of(graph, name, ids) else { return };
+        let image = match dims[..] {
+            [0, 3, 1, 2] => tensor(graph, to),
+            [0, 2, 3, 1] => tensor(graph, from),
+            _ => None,
         };
         if let Some(image) = image {
             let root = self.root(image);

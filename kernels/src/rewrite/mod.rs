@@ -7,6 +7,7 @@ mod epilogue;
 mod joined_shuffle;
 mod layout;
 mod pair;
+mod permutation;
 mod places;
 mod prelu;
 mod repeated;

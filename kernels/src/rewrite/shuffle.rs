@@ -10,9 +10,10 @@ use std::sync::Arc;
 use edgepack_executor::kernel::Operator;
 use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
-use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
+use edgepack_executor::state::{Dynamism, NONE, ValueId};
 
 use super::chain::{Call, arg, collected, is_private, own_names, tensor};
+use super::permutation::Permutation;
 use crate::aten::movement::shuffle::Shuffle;
 use crate::schema::position;
 
@@ -26,12 +27,6 @@ const COPIES: &[(&str, usize)] = &[
     ("aten::clone.out", position("aten::clone.out", "out")),
     ("dim_order_ops::_clone_dim_order.out", position("dim_order_ops::_clone_dim_order.out", "out")),
 ];
-
-const DIMS: usize = position("aten::permute_copy.out", "dims");
-const PERMUTED: usize = position("aten::permute_copy.out", "out");
-const DIM0: usize = position("aten::transpose_copy.int_out", "dim0");
-const DIM1: usize = position("aten::transpose_copy.int_out", "dim1");
-const TRANSPOSED: usize = position("aten::transpose_copy.int_out", "out");
 
 impl Rewrite for ShuffleChannels {
     fn name(&self) -> &'static str {
@@ -75,36 +70,13 @@ fn is_unchanged(graph: &PlanGraph<'_>, known: &Call) -> bool {
 /// Returns the first of two neighbouring dimensions that an instruction swaps, its input and its output; `None` if it
 /// does anything else.
 fn swap(graph: &PlanGraph<'_>, names: &[Option<&str>], call: Call) -> Option<(usize, ValueId, ValueId)> {
-    let number = |id: ValueId, rank: usize| match graph.value(id) {
-        Value::Int(number) if !graph.is_variable(id) => {
-            let number = if number < 0 { number.checked_add_unsigned(rank as u64)? } else { number };
-            usize::try_from(number).ok().filter(|&number| number < rank)
-        }
-        _ => None,
-    };
-    let from = arg(graph, call, 0)?;
-    let rank = graph.tensor(tensor(graph, from)?).bounds().len();
     // Operators that were added since are not exported ones.
-    match (*names.get(call.operator as usize)?)? {
-        "aten::permute_copy.out" => {
-            let Value::IntList(list) = graph.value(arg(graph, call, DIMS)?) else { return None };
-            let items = graph.items(list);
-            let at = |dim: usize| number(*items.get(dim)?, rank);
-            let dim = (0..rank).find(|&dim| at(dim) != Some(dim))?;
-            let swapped = |place: usize| match place {
-                place if place == dim => dim + 1,
-                place if place == dim + 1 => dim,
-                place => place,
-            };
-            let is_swap = items.len() == rank && (0..rank).all(|place| at(place) == Some(swapped(place)));
-            is_swap.then_some((dim, from, arg(graph, call, PERMUTED)?))
-        }
-        "aten::transpose_copy.int_out" => {
-            let (a, b) = (number(arg(graph, call, DIM0)?, rank)?, number(arg(graph, call, DIM1)?, rank)?);
-            (a.abs_diff(b) == 1).then_some((a.min(b), from, arg(graph, call, TRANSPOSED)?))
-        }
-        _ => None,
-    }
+    let name = (*names.get(call.operator as usize)?)?;
+    let Permutation { from, to, mut dims } = Permutation::of(graph, name, graph.args(call.args))?;
+    let first = dims.iter().zip(0..).position(|(&dim, place)| dim != place)?;
+    dims.get(first + 1)?;
+    dims.swap(first, first + 1);
+    dims.into_iter().eq(0..graph.tensor(tensor(graph, from)?).bounds().len()).then_some((first, from, to))
 }
 
 /// A shuffle of channels that was found.

@@ -2,29 +2,26 @@
 //!
 //! Exported linear layers transpose their weight in every run. Run once at load, the transposition would leave two
 //! copies of the weight, and packing a third; here its result becomes another look at the bytes that are there. Who else
-//! reads the result might want it dense, so only results that products alone read are changed.
+//! reads the result might want it dense, so only results are changed that nothing reads but products and what repeats a matrix for them.
 
 use edgepack_executor::plan::{Call, PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, Span, Value, ValueId};
 
-use super::chain::{collected, own_names};
+use super::chain::{collected, own_names, tensor};
+use super::permutation::Permutation;
 use crate::schema::position;
 
-/// Makes transposed constants views, where only products of matrices read them.
+/// Makes transposed constants views, where only products of matrices, or what repeats them for these, read them.
 pub struct ViewTransposed;
 
-/// Products and what repeats a matrix for them, and the argument that may be stored in any order.
-const PRODUCTS: &[(&str, usize)] = &[
+/// Products and what repeats a matrix for them: the argument that may be stored in any order.
+const READERS: &[(&str, usize)] = &[
     ("aten::expand_copy.out", position("aten::expand_copy.out", "self")),
     ("aten::mm.out", position("aten::mm.out", "mat2")),
     ("aten::addmm.out", position("aten::addmm.out", "mat2")),
     ("aten::linear.out", position("aten::linear.out", "weight")),
 ];
-
-const DIM0: usize = position("aten::transpose_copy.int_out", "dim0");
-const DIM1: usize = position("aten::transpose_copy.int_out", "dim1");
-const DIMS: usize = position("aten::permute_copy.out", "dims");
 
 impl Rewrite for ViewTransposed {
     fn name(&self) -> &'static str {
@@ -52,7 +49,7 @@ impl Rewrite for ViewTransposed {
     }
 }
 
-/// Returns, by tensor, whether anything but a product reads it, or shows its bytes.
+/// Returns, by tensor, whether anything but [`READERS`] reads it, or shows its bytes.
 fn read_elsewhere(graph: &PlanGraph<'_>, uses: &Uses, names: &[Option<&str>]) -> Option<Vec<bool>> {
     let mut elsewhere = collected(graph.tensor_count(), std::iter::repeat(false))?;
     uses.views().for_each(|(_, base)| elsewhere[base as usize] = true);
@@ -71,10 +68,10 @@ fn read_elsewhere(graph: &PlanGraph<'_>, uses: &Uses, names: &[Option<&str>]) ->
         match instruction.kind {
             PlanInstructionKind::Kernel { operator, args } => {
                 let name = names[operator as usize];
-                let product = PRODUCTS.iter().find(|(product, _)| name == Some(*product)).map(|&(_, weight)| weight);
+                let reader = READERS.iter().find(|(reader, _)| name == Some(*reader)).map(|&(_, weight)| weight);
                 let outs = graph.operators()[operator as usize].info.outs();
                 let ids = graph.args(args).iter().take(graph.operators()[operator as usize].info.arity());
-                let reads = ids.enumerate().filter(|&(arg, _)| outs >> arg & 1 == 0 && Some(arg) != product);
+                let reads = ids.enumerate().filter(|&(arg, _)| outs >> arg & 1 == 0 && Some(arg) != reader);
                 reads.for_each(|(_, &id)| mark(id));
             }
             PlanInstructionKind::Delegate { args, .. } => graph.args(args).iter().for_each(|&id| mark(id)),
@@ -89,32 +86,8 @@ fn read_elsewhere(graph: &PlanGraph<'_>, uses: &Uses, names: &[Option<&str>]) ->
 
 /// Returns the tensor that an instruction transposes and the value it makes; `None` if it does not transpose a matrix.
 fn transposition(graph: &PlanGraph<'_>, name: Option<&str>, args: Span) -> Option<(u32, ValueId)> {
-    let ids = graph.args(args);
-    let number = |id: ValueId| match graph.value(id) {
-        Value::Int(number) if !graph.is_variable(id) => Some(number.rem_euclid(2)),
-        _ => None,
-    };
-    let (turns, out) = match name? {
-        "aten::t_copy.out" => (true, const { position("aten::t_copy.out", "out") }),
-        "aten::transpose_copy.int_out" => {
-            let out = const { position("aten::transpose_copy.int_out", "out") };
-            (number(*ids.get(DIM0)?)? != number(*ids.get(DIM1)?)?, out)
-        }
-        "aten::permute_copy.out" => match graph.value(*ids.get(DIMS)?) {
-            Value::IntList(span) => match *graph.items(span) {
-                [first, second] => {
-                    ((number(first)?, number(second)?) == (1, 0), const { position("aten::permute_copy.out", "out") })
-                }
-                _ => return None,
-            },
-            _ => return None,
-        },
-        _ => return None,
-    };
-    match graph.value(*ids.first()?) {
-        Value::Tensor(from) if turns => Some((from, *ids.get(out)?)),
-        _ => None,
-    }
+    let Permutation { from, to, dims } = Permutation::of(graph, name?, graph.args(args))?;
+    if dims == [1, 0] { Some((tensor(graph, from)?, to)) } else { None }
 }
 
 /// Lets a value show the bytes of the constant `from`, rows as columns. `None`, and nothing changed, if it cannot.
