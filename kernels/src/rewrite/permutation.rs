@@ -10,7 +10,7 @@ const DIMS: usize = position("aten::permute_copy.out", "dims");
 const DIM0: usize = position("aten::transpose_copy.int_out", "dim0");
 const DIM1: usize = position("aten::transpose_copy.int_out", "dim1");
 
-/// What such an instruction does, whatever runs.
+/// Instruction that orders the dimensions of its input anew, whatever kernel runs it.
 pub struct Permutation {
     /// Its input.
     pub from: ValueId,
