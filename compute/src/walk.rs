@@ -7,6 +7,7 @@ use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use crate::layout::Layout;
 use crate::simd::{Loop, run_wide};
+use crate::threads::for_each_piece;
 
 /// One dimension of a walk.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -150,7 +151,8 @@ impl Walk {
         Cursor { walk: self, index: [0; MAX_RANK], offset: self.start as isize }
     }
 
-    /// Copies all elements, `width` bytes each (1, 2, 4, 8 or 16), one after the other into `to`.
+    /// Copies all elements, `width` bytes each (1, 2, 4, 8 or 16), one after the other into `to`, on all threads if that is worth
+    /// it.
     ///
     /// # Panics
     ///
@@ -160,7 +162,11 @@ impl Walk {
             let start = self.start * width;
             to.copy_from_slice(&from[start..start + to.len()]);
         } else {
-            self.cursor().gather(width, from, to);
+            for_each_piece(to, self.unit().saturating_mul(width), |start, to| {
+                let mut cursor = self.cursor();
+                cursor.advance(start / width);
+                cursor.gather(width, from, to);
+            });
         }
     }
 }

@@ -7,6 +7,7 @@ mod byte_layout;
 mod chosen;
 mod commands;
 mod comments;
+mod copies;
 mod data_files;
 mod diff;
 mod documents;

@@ -1,8 +1,9 @@
 //! Shuffles of channels at load: what views, swapped dimensions and other views make of an image is one instruction, and the
 //! answers are the same bit for bit. All sums are of small multiples of a quarter, which are exact in any order.
 
-use edgepack_tests::alike::{Apart, numbers, runs_alike};
-use edgepack_tests::assemble::{Assembly, Id, Spec, float};
+use edgepack_tests::alike::{Apart, runs_alike};
+use edgepack_tests::assemble::{Assembly, Id, float};
+use edgepack_tests::placed::Placed;
 
 /// The form of a shuffle.
 #[derive(Clone, Copy, Debug)]
@@ -45,101 +46,27 @@ const FORM: Form = Form {
     also: Also::Nothing,
 };
 
-/// An assembly whose values are one behind the other in memory.
-struct Placed {
-    a: Assembly,
-    next: u64,
-    dynamic: bool,
-}
-
-impl Placed {
-    fn new(dynamic: bool) -> Placed {
-        Placed { a: Assembly::new(), next: 0, dynamic }
-    }
-
-    fn spec(&self, sizes: &[i32]) -> Spec {
-        if self.dynamic { float(sizes).dynamic() } else { float(sizes) }
-    }
-
-    fn value(&mut self, sizes: &[i32]) -> Id {
-        self.next += 4 * sizes.iter().map(|&size| size as u64).product::<u64>().next_multiple_of(16);
-        self.view(sizes)
-    }
-
-    /// Another value at the place of the last one.
-    fn view(&mut self, sizes: &[i32]) -> Id {
-        let spec = self.spec(sizes);
-        let bytes = 4 * sizes.iter().map(|&size| size as u64).product::<u64>().next_multiple_of(16);
-        self.a.planned_at(spec, self.next - bytes)
-    }
-
-    fn list(&mut self, numbers: &[i32]) -> Id {
-        let items: Vec<Id> = numbers.iter().map(|&number| self.a.int(number.into())).collect();
-        self.a.ints(&items)
-    }
-
-    /// The last value in other sizes.
-    fn viewed(&mut self, from: Id, sizes: &[i32], copied: bool) -> Id {
-        if !copied {
-            return self.view(sizes);
+/// The channels of the last value `[n, c, h, w]` by turns; what the swap made, and the result.
+fn shuffled(a: &mut Placed, from: Id, form: Form) -> [Id; 2] {
+    let Form { batch, groups, each, size: [h, w], copied, transposed, cloned, .. } = form;
+    let (cut, swapped) = ([batch, groups, each, h, w], [batch, each, groups, h, w]);
+    let seen = a.viewed(from, &cut, copied);
+    let swap = match transposed {
+        true => {
+            let (dim0, dim1, out) = (a.a.int(-3), a.a.int(1), a.value(&swapped));
+            a.a.call("aten::transpose_copy.int_out", &[seen, dim0, dim1, out, out]);
+            out
         }
-        let (list, out) = (self.list(sizes), self.value(sizes));
-        self.a.call("aten::view_copy.out", &[from, list, out, out]);
-        out
+        false => a.permuted(seen, &[0, 2, 1, 3, 4], &swapped),
+    };
+    let mut last = swap;
+    if cloned {
+        let (out, none) = (a.value(&swapped), a.a.null());
+        a.a.call("aten::clone.out", &[last, none, out, out]);
+        last = out;
     }
-
-    fn permuted(&mut self, from: Id, dims: &[i32], sizes: &[i32]) -> Id {
-        let (dims, out) = (self.list(dims), self.value(sizes));
-        self.a.call("aten::permute_copy.out", &[from, dims, out, out]);
-        out
-    }
-
-    /// Convolution of single pixels.
-    fn convolved(&mut self, from: Id, [inputs, channels]: [i32; 2], [batch, h, w]: [i32; 3]) -> Id {
-        let weight = self.a.constant(float(&[channels, inputs, 1, 1]), &numbers((channels * inputs) as usize));
-        let (one, none, no) = (self.a.int(1), self.a.null(), self.a.bool(false));
-        let (ones, zeros) = (self.list(&[1, 1]), self.list(&[0, 0]));
-        let out = self.value(&[batch, channels, h, w]);
-        self.a.call("aten::convolution.out", &[from, weight, none, ones, zeros, ones, no, zeros, one, out, out]);
-        out
-    }
-
-    fn relu(&mut self, from: Id, sizes: &[i32]) -> Id {
-        let out = self.value(sizes);
-        self.a.call("aten::relu.out", &[from, out, out]);
-        out
-    }
-
-    fn split(&mut self, from: Id, parts: [i32; 2], sizes: [i32; 4]) -> [Id; 2] {
-        let out = parts.map(|channels| self.value(&[sizes[0], channels, sizes[2], sizes[3]]));
-        let (list, dim) = (self.list(&parts), self.a.int(1));
-        let (outs, again) = (self.a.tensors(&out), self.a.tensors(&out));
-        self.a.call("aten::split_with_sizes_copy.out", &[from, list, dim, outs, again]);
-        out
-    }
-
-    /// The channels of the last value `[n, c, h, w]` by turns; what the swap made, and the result.
-    fn shuffled(&mut self, from: Id, form: Form) -> [Id; 2] {
-        let Form { batch, groups, each, size: [h, w], copied, transposed, cloned, .. } = form;
-        let (cut, swapped) = ([batch, groups, each, h, w], [batch, each, groups, h, w]);
-        let seen = self.viewed(from, &cut, copied);
-        let swap = match transposed {
-            true => {
-                let (dim0, dim1, out) = (self.a.int(-3), self.a.int(1), self.value(&swapped));
-                self.a.call("aten::transpose_copy.int_out", &[seen, dim0, dim1, out, out]);
-                out
-            }
-            false => self.permuted(seen, &[0, 2, 1, 3, 4], &swapped),
-        };
-        let mut last = swap;
-        if cloned {
-            let (out, none) = (self.value(&swapped), self.a.null());
-            self.a.call("aten::clone.out", &[last, none, out, out]);
-            last = out;
-        }
-        let result = self.viewed(last, &[batch, groups * each, h, w], copied);
-        [swap, result]
-    }
+    let result = a.viewed(last, &[batch, groups * each, h, w], copied);
+    [swap, result]
 }
 
 /// Convolutions that are put together and shuffled, and whose parts are convolved.
@@ -151,7 +78,7 @@ fn network(form: Form) -> Assembly {
     let images: Vec<Id> = (0..groups).map(|_| a.convolved(x, [3, each], image)).collect();
     let (list, dim, all) = (a.a.tensors(&images), a.a.int(1), a.value(&[batch, channels, h, w]));
     a.a.call("aten::cat.out", &[list, dim, all, all]);
-    let [swapped, result] = a.shuffled(all, form);
+    let [swapped, result] = shuffled(&mut a, all, form);
     let [first, second] = a.split(result, parts, [batch, channels, h, w]);
     let mut outputs = vec![a.relu(first, &[batch, parts[0], h, w])];
     outputs.push(a.convolved(second, [parts[1], 2], image));
@@ -260,7 +187,7 @@ fn permutations_around_shuffles_move_nothing() {
         let (list, dim, all) = (a.a.tensors(&images), a.a.int(-1), a.value(&[batch, h, w, channels]));
         a.a.call("aten::cat.out", &[list, dim, all, all]);
         let image = a.permuted(all, &[0, 3, 1, 2], &[batch, channels, h, w]);
-        let [_, result] = a.shuffled(image, form);
+        let [_, result] = shuffled(&mut a, image, form);
         let parts = [0, 1].map(|at| (parts[at], at));
         let split = a.split(result, parts.map(|(channels, _)| channels), [batch, channels, h, w]);
         let last = parts.map(|(channels, at)| a.permuted(split[at], &[0, 2, 3, 1], &[batch, h, w, channels]));

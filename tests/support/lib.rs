@@ -13,6 +13,7 @@ pub mod lowered;
 pub mod mlf;
 pub mod operators;
 pub mod payload;
+pub mod placed;
 pub mod programs;
 pub mod scale;
 pub mod schema_gen;

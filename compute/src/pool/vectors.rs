@@ -54,7 +54,8 @@ impl Windows {
         let placed = |images: &Images, order: fn(usize, usize, [usize; 3]) -> Images| {
             images.is_placed_as(&order(images.batch.0, images.channels.0, images.sizes))
         };
-        if input.sizes[0] != 1 || to.sizes[0] != 1 {
+        // One layer, and no padding before or behind it that might count.
+        if input.sizes[0] != 1 || to.sizes[0] != 1 || axes[0].padded(0) != 1 {
             return false;
         }
         let out = &mut out[..to.batch.0 * to.area() * to.channels.0];
@@ -262,5 +263,17 @@ mod tests {
         let (windows, data) = images(&mut Random::new(46), 16, slides, ORDERS[0], false);
         let average = Average { count_padding: false, divisor: Some(MOST_DIVISOR + 1) };
         assert!(!windows.average_vectors(&data, average, &mut [0.0; 64]));
+    }
+
+    #[test]
+    fn layers_whose_padding_counts_are_left_to_elements() {
+        let slides = [Slide { input: 1, kernel: 2, stride: 2, padding: 1, dilation: 1 }, Slide::POINT, Slide::POINT];
+        for order in ORDERS {
+            let (windows, data) = images(&mut Random::new(47), 16, slides, order, false);
+            let (average, mut out) = (Average { count_padding: true, divisor: None }, [0.0; 32]);
+            assert!(!windows.average_vectors(&data, average, &mut out), "{windows:?}");
+            windows.average(&data, average, &mut out);
+            assert!(out.iter().zip(&data).all(|(out, x)| out.is_nan() && x.is_nan() || *out == x / 2.0), "{out:?}");
+        }
     }
 }

@@ -33,6 +33,12 @@ pub trait Operator: Send + Sync {
         false
     }
 
+    /// Returns whether, where all tensors have the same sizes and order, each element of the results depends on those at its
+    /// place alone, whatever the order is. If a method is optimised, such tensors may then be laid out in another order.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
     /// Looks at one instruction and returns what will run it.
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError>;
 

@@ -388,6 +388,31 @@ impl<'r> PlanGraph<'r> {
         true
     }
 
+    /// Lets a temporary tensor and its `views`, of all [`Uses::views_by_base`], show the bytes of another temporary, for the
+    /// instruction that wrote it to be left out. `false`, and nothing changed, if one is none, or they have other sizes in bytes.
+    ///
+    /// [`Uses::views_by_base`]: crate::rewrite::Uses::views_by_base
+    pub fn show_temporary(&mut self, views: &[(u32, u32)], to: u32, from: u32) -> bool {
+        let [source, target] = [from, to].map(|tensor| self.state.tensors[tensor as usize]);
+        let temporary = [source, target].iter().all(|tensor| tensor.region.is_temporary() && !tensor.constant);
+        if !temporary || source.region.len() != target.region.len() {
+            return false;
+        }
+        self.show(views, to, source.region);
+        self.state.tensors[to as usize].region = source.region;
+        self.changed();
+        true
+    }
+
+    /// Lets the views of a tensor, of all views by what they show, show the first bytes of a region.
+    pub(crate) fn show(&mut self, views: &[(u32, u32)], of: u32, region: Region) {
+        let first = views.partition_point(|&(base, _)| base < of);
+        for &(_, view) in views[first..].iter().take_while(|&&(base, _)| base == of) {
+            let view = &mut self.state.tensors[view as usize];
+            view.region = region.prefix(view.region.len());
+        }
+    }
+
     /// The data of a value that is a constant tensor.
     pub fn constant(&self, id: ValueId) -> Option<TensorRef<'_>> {
         match self.state.values[id as usize] {

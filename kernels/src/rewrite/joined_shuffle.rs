@@ -139,12 +139,7 @@ fn along(graph: &PlanGraph<'_>, number: ValueId, image: ValueId) -> Option<usize
 
 /// A permutation of dimensions after which every element is where it was in memory.
 fn unmoved(graph: &PlanGraph<'_>, call: Call, name: &str) -> Option<Permutation> {
-    let found = Permutation::of(graph, name, graph.args(call.args))?;
-    let [input, out] = [found.from, found.to].map(|id| tensor(graph, id).map(|index| graph.tensor(index)));
-    let (input, out) = (input?, out?);
-    let of_input = |&dim: &u8| found.dims.get(usize::from(dim)).copied();
-    let stays = out.dim_order().iter().map(of_input).eq(input.dim_order().iter().map(|&dim| Some(usize::from(dim))));
-    (stays && input.dtype() == out.dtype()).then_some(found)
+    Permutation::of(graph, name, graph.args(call.args)).filter(|found| found.is_copy(graph))
 }
 
 impl Joined {

@@ -3,7 +3,8 @@
 //! Programs are exported with channels-first images unless their author asked for another order. A convolution is
 //! faster where the channels of a pixel are stored together. Only the order of values changes that no caller sees and
 //! that are written and read by operators for which the order makes no difference; which of them must share an order is
-//! found by joining them in groups.
+//! found by joining them in groups. Delegates have channels innermost under other names, and permute images between one
+//! and the other: a group between such permutations is stored so that they move nothing.
 
 use edgepack_executor::kernel::Kernel;
 use edgepack_executor::plan::{PlanGraph, PlanInstructionKind, Rewrite};
@@ -56,6 +57,8 @@ const SAME_ORDER: &[(&str, &[usize])] = images! {
     "aten::native_group_norm.out": "input" "out0";
     "aten::avg_pool2d.out": "self" "out";
     "aten::constant_pad_nd.out": "self" "out";
+    "quantized_decomposed::quantize_per_tensor.out": "input" "out";
+    "quantized_decomposed::dequantize_per_tensor.out": "input" "out";
 };
 
 /// Operators of [`SAME_ORDER`] whose result has other sizes than the image.
@@ -86,6 +89,14 @@ const ANY_ORDER: &[&str] = &[
     "aten::transpose_copy.int_out",
 ];
 
+/// Operators that give an image other sizes, or the same with dimensions of 1 more or less.
+const VIEWS: &[(&str, &[usize])] = images! {
+    "aten::view_copy.out": "self" "out";
+    "aten::unsqueeze_copy.out": "self" "out";
+    "aten::squeeze_copy.dim_out": "self" "out";
+    "aten::squeeze_copy.dims_out": "self" "out";
+};
+
 const TENSORS: usize = position("aten::cat.out", "tensors");
 const JOINED: usize = position("aten::cat.out", "out");
 
@@ -101,13 +112,10 @@ impl Rewrite for ChannelsLast {
             groups.visit(graph, &instruction.kind);
         }
         groups.join_pools();
+        groups.choose(graph);
         let mut changed = 0;
         for tensor in 0..graph.tensor_count() as u32 {
-            let root = groups.root(tensor);
-            if !groups.pays(root) || groups.fixed[root as usize] {
-                continue;
-            }
-            if let Some(last) = last(graph.tensor(tensor).dim_order()) {
+            if let Some(last) = groups.reordered(graph, tensor) {
                 changed += usize::from(graph.reorder(tensor, last));
             }
         }
@@ -120,17 +128,23 @@ fn is_channels(graph: &PlanGraph<'_>, id: ValueId, image: ValueId) -> bool {
     tensor(graph, image).is_some_and(|image| dim(graph, id, graph.tensor(image).bounds().len()) == Some(1))
 }
 
+/// Returns whether two tensors have the same images, of one dimension or of two of which one is 1.
+fn same_images(graph: &PlanGraph<'_>, a: u32, b: u32) -> bool {
+    let (a, b) = (graph.tensor(a), graph.tensor(b));
+    let spatial = |sizes: &[usize]| sizes[2..].iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
+    let both = [a, b].iter().all(|image| last(image.dim_order()).is_some());
+    both && a.dtype() == b.dtype() && a.bounds()[..2] == b.bounds()[..2] && spatial(a.bounds()) == spatial(b.bounds())
+}
+
 /// Tensors that share an order, as trees.
 struct Groups {
     parent: Vec<u32>,
     /// True, by root, if a member retains its order.
     fixed: Vec<bool>,
-    /// True, by root, if a member is the result of a convolution.
+    /// True, by root, if a member is the result of a convolution; once groups have [chosen](Groups::choose), if the channels
+    /// of all members become innermost.
     pays: Vec<bool>,
-    /// True, by root, if a member is shuffled.
-    shuffled: Vec<bool>,
-    /// True, by root, if a permutation of a member would move nothing.
-    unmoved: Vec<bool>,
+    permutations: Vec<Permutation>,
     /// Inputs and outputs of pooling that writes either order where it reads channels-last images.
     pools: Vec<[u32; 2]>,
 }
@@ -140,8 +154,8 @@ impl Groups {
         let count = graph.tensor_count();
         let fixed = (0..).map(|index| {
             let (how, tensor) = (uses.of_tensor(index), graph.tensor(index));
-            let movable = how.writes == 1 && !how.pinned && how.view_of.is_none();
-            let image = tensor.dtype() == ScalarType::FLOAT
+            let movable = how.writes == u32::from(how.view_of.is_none()) && !how.pinned;
+            let image = [ScalarType::FLOAT, ScalarType::CHAR, ScalarType::BYTE].contains(&tensor.dtype())
                 && tensor.dynamism() == Dynamism::Static
                 && last(tensor.dim_order()).is_some();
             !movable || !image
@@ -150,12 +164,16 @@ impl Groups {
             parent: collected(count, 0..)?,
             fixed: collected(count, fixed)?,
             pays: collected(count, std::iter::repeat(false))?,
-            shuffled: collected(count, std::iter::repeat(false))?,
-            unmoved: collected(count, std::iter::repeat(false))?,
+            permutations: Vec::new(),
             pools: Vec::new(),
         };
-        for (_, base) in uses.views() {
-            groups.fixed[base as usize] = true;
+        for (view, base) in uses.views() {
+            if same_images(graph, view, base) {
+                groups.join(base, view);
+            } else {
+                groups.fix(base);
+                groups.fix(view);
+            }
         }
         Some(groups)
     }
@@ -174,15 +192,49 @@ impl Groups {
         self.parent[b as usize] = a;
         self.fixed[a as usize] |= self.fixed[b as usize];
         self.pays[a as usize] |= self.pays[b as usize];
-        self.shuffled[a as usize] |= self.shuffled[b as usize];
-        self.unmoved[a as usize] |= self.unmoved[b as usize];
     }
 
-    /// Returns whether channels of a group are better innermost: convolutions make them, or they are shuffled between
-    /// instructions that have them innermost under other names.
-    fn pays(&self, root: u32) -> bool {
-        let root = root as usize;
-        self.pays[root] || (self.shuffled[root] && self.unmoved[root])
+    /// Decides which groups have their channels innermost: those of convolutions, then those with which more permutations move
+    /// nothing, one after the other.
+    fn choose(&mut self, graph: &PlanGraph<'_>) {
+        for root in 0..self.pays.len() {
+            self.pays[root] &= !self.fixed[root];
+        }
+        let permutations = std::mem::take(&mut self.permutations);
+        let mut of_roots: Vec<(u32, usize)> = Vec::new();
+        for (index, permutation) in permutations.iter().enumerate() {
+            for tensor in [permutation.from, permutation.to].into_iter().filter_map(|id| tensor(graph, id)) {
+                let root = self.root(tensor);
+                if !self.fixed[root as usize] && !self.pays[root as usize] {
+                    of_roots.push((root, index));
+                }
+            }
+        }
+        of_roots.sort_unstable();
+        of_roots.dedup();
+        for of_root in of_roots.chunk_by(|a, b| a.0 == b.0) {
+            let root = of_root[0].0 as usize;
+            let unmoved = |groups: &mut Self| {
+                of_root.iter().filter(|(_, index)| groups.moves_nothing(graph, &permutations[*index])).count()
+            };
+            let before = unmoved(self);
+            self.pays[root] = true;
+            self.pays[root] = unmoved(self) > before;
+        }
+    }
+
+    /// The order that a tensor is given, if its channels are to become innermost.
+    fn reordered(&mut self, graph: &PlanGraph<'_>, tensor: u32) -> Option<&'static [u8]> {
+        let root = self.root(tensor) as usize;
+        last(graph.tensor(tensor).dim_order()).filter(|_| self.pays[root] && !self.fixed[root])
+    }
+
+    fn moves_nothing(&mut self, graph: &PlanGraph<'_>, permutation: &Permutation) -> bool {
+        let [from, to] = [permutation.from, permutation.to].map(|id| tensor(graph, id));
+        let (Some(from), Some(to)) = (from, to) else { return false };
+        let [from, to] =
+            [from, to].map(|tensor| self.reordered(graph, tensor).unwrap_or_else(|| graph.tensor(tensor).dim_order()));
+        permutation.moves_nothing(graph, from, to)
     }
 
     /// Joins the input and the output of pooling, but where the order of the output alone is fixed: as it is, it is written
@@ -222,7 +274,17 @@ impl Groups {
             return self.fix_all(graph, &ids[1..]);
         }
         if ANY_ORDER.contains(&name) {
-            return self.permutation(graph, name, ids);
+            return self.permutations.extend(Permutation::of(graph, name, ids));
+        }
+        if graph.operators()[operator as usize].kernel.is_elementwise() {
+            return self.elementwise(graph, ids);
+        }
+        if let Some(&(_, &[from, out])) = VIEWS.iter().find(|(view, _)| *view == name) {
+            let tensor_at = |at: usize| ids.get(at).and_then(|&id| tensor(graph, id));
+            return match (tensor_at(from), tensor_at(out)) {
+                (Some(from), Some(out)) if same_images(graph, from, out) => self.join(from, out),
+                _ => self.fix_all(graph, ids),
+            };
         }
         if name == "aten::cat.out" {
             let (Some(&list), Some(&out)) = (ids.get(TENSORS), ids.get(JOINED)) else {
@@ -298,23 +360,18 @@ impl Groups {
         let Value::TensorList(span) = graph.value(inputs) else { return };
         let Some(&first) = graph.items(span).first() else { return };
         self.same(graph, first, &[inputs, outs]);
-        if let Some(first) = tensor(graph, first) {
-            let root = self.root(first);
-            self.shuffled[root as usize] = true;
-        }
     }
 
-    /// Notes an image that a permutation has made of pixels whose channels are innermost, or makes such pixels of.
-    fn permutation(&mut self, graph: &PlanGraph<'_>, name: &str, ids: &[ValueId]) {
-        let Some(Permutation { from, to, dims }) = Permutation::of(graph, name, ids) else { return };
-        let image = match dims[..] {
-            [0, 3, 1, 2] => tensor(graph, to),
-            [0, 2, 3, 1] => tensor(graph, from),
-            _ => None,
-        };
-        if let Some(image) = image {
-            let root = self.root(image);
-            self.unmoved[root as usize] = true;
+    /// An operator that goes from element to element, if all tensors have the same sizes.
+    fn elementwise(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
+        let mut tensors = ids.iter().map(|&id| tensor(graph, id));
+        let Some(first) = tensors.next().flatten() else { return self.fix_all(graph, ids) };
+        let sizes = |tensor: u32| graph.tensor(tensor).bounds();
+        for other in tensors {
+            match other.filter(|&other| sizes(other) == sizes(first)) {
+                Some(other) => self.join(first, other),
+                None => return self.fix_all(graph, ids),
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod batch_norm;
 mod chain;
+mod copies;
 mod epilogue;
 mod joined_shuffle;
 mod layout;
@@ -13,6 +14,7 @@ mod prelu;
 mod repeated;
 mod shuffle;
 mod transposed;
+mod unmoved;
 
 use edgepack_executor::Registry;
 use edgepack_executor::rewrite::{DetachPlanned, FoldConstants, ShareEqual};
@@ -34,5 +36,6 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         .with_rewrite(layout::ChannelsLast)
         // Where images have found their order.
         .with_rewrite(joined_shuffle::JoinShuffles)
+        .with_rewrite(unmoved::DropCopies)
         .with_rewrite(pair::PairConvolutions)
 }

@@ -46,4 +46,21 @@ impl Permutation {
         };
         Some(Permutation { from, to: *args.get(out)?, dims })
     }
+
+    /// Returns whether every element stays where it is in memory, if the input and the output are stored in these orders.
+    pub fn moves_nothing(&self, graph: &PlanGraph<'_>, from: &[u8], to: &[u8]) -> bool {
+        let Some(input) = tensor(graph, self.from) else { return false };
+        let sizes = graph.tensor(input).bounds();
+        // A dimension of one element is anywhere.
+        let counts = |dim: &usize| sizes.get(*dim).is_some_and(|&size| size != 1);
+        let stored = from.iter().map(|&dim| usize::from(dim)).filter(counts);
+        to.iter().filter_map(|&dim| self.dims.get(usize::from(dim)).copied()).filter(counts).eq(stored)
+    }
+
+    /// Returns whether this copies all elements of the input in the order in which they are in memory.
+    pub fn is_copy(&self, graph: &PlanGraph<'_>) -> bool {
+        let [input, out] = [self.from, self.to].map(|id| tensor(graph, id).map(|index| graph.tensor(index)));
+        let (Some(input), Some(out)) = (input, out) else { return false };
+        input.dtype() == out.dtype() && self.moves_nothing(graph, input.dim_order(), out.dim_order())
+    }
 }

@@ -12,21 +12,13 @@ use edgepack_executor::plan::{self, PlanGraph, PlanInstructionKind, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Dynamism, NONE, ValueId};
 
-use super::chain::{Call, arg, collected, is_private, own_names, tensor};
+use super::chain::{Call, collected, is_private, own_names, tensor};
+use super::copies;
 use super::permutation::Permutation;
 use crate::aten::movement::shuffle::Shuffle;
-use crate::schema::position;
 
 /// Recognises shuffles of channels.
 pub struct ShuffleChannels;
-
-/// Operators that copy elements in index order; whatever else they do, tensors of one type and order show. The first
-/// argument is the input of each.
-const COPIES: &[(&str, usize)] = &[
-    ("aten::view_copy.out", position("aten::view_copy.out", "out")),
-    ("aten::clone.out", position("aten::clone.out", "out")),
-    ("dim_order_ops::_clone_dim_order.out", position("dim_order_ops::_clone_dim_order.out", "out")),
-];
 
 impl Rewrite for ShuffleChannels {
     fn name(&self) -> &'static str {
@@ -181,12 +173,10 @@ fn next(graph: &PlanGraph<'_>, chain: usize, index: usize) -> Option<Option<Call
 /// The input and the output of an instruction that copies elements as they are.
 fn copied(graph: &PlanGraph<'_>, names: &[Option<&str>], call: Call) -> Option<(ValueId, ValueId)> {
     let name = (*names.get(call.operator as usize)?)?;
-    let &(_, out) = COPIES.iter().find(|(copy, _)| *copy == name)?;
-    let (input, out) = (arg(graph, call, 0)?, arg(graph, call, out)?);
+    let [input, out] = copies::copied(graph, name, graph.args(call.args))?;
     plain(graph, input)?;
     plain(graph, out)?;
-    let dtype = |id: ValueId| Some(graph.tensor(tensor(graph, id)?).dtype());
-    (dtype(input)? == dtype(out)?).then_some((input, out))
+    Some((input, out))
 }
 
 /// Values by what they are.

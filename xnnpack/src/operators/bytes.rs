@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
+use edgepack_executor::kernel::{KernelContext, KernelError, Operator, Run};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
+use super::elementwise;
 use super::integer::binary;
-use super::own;
 
 const UNARY: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
 
 /// Converts numbers between outside and inside: 32-bit as 64-bit ones, and unsigned bytes as signed ones, 128 less, or
 /// back.
 pub(crate) fn converted() -> Arc<dyn Operator> {
-    own("xnnpack::converted.out", UNARY, Alias::Disjoint, |args| {
+    elementwise("xnnpack::converted.out", UNARY, |args| {
         let types = (args.tensor(0)?.meta.dtype, args.tensor(1)?.meta.dtype);
         let is_known = matches!(
             types,

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use edgepack_compute::threads::for_each_piece;
-use edgepack_executor::kernel::{Alias, KernelContext, KernelError, Operator, Run};
+use edgepack_executor::kernel::{KernelContext, KernelError, Operator, Run};
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 use half::f16;
 
-use super::own;
+use super::elementwise;
 
 /// `x * min(max(x + 3, 0), 6) / 6` in half precision.
 pub(crate) fn hardswish() -> Arc<dyn Operator> {
-    own("xnnpack::hardswish.out", "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", Alias::Disjoint, |args| {
+    elementwise("xnnpack::hardswish.out", "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", |args| {
         let dtype = args.tensor(0)?.meta.dtype;
         if dtype != ScalarType::HALF {
             return Err(KernelError::unsupported(dtype.to_string()));

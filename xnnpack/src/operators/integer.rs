@@ -13,7 +13,7 @@ use edgepack_executor::tensor::PodElement;
 use edgepack_format::finding::ErrorCode;
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
-use super::{own, retaining};
+use super::{elementwise, own, retaining};
 
 /// Conversion of sums to 8-bit numbers.
 #[derive(Clone, Debug)]
@@ -277,7 +277,7 @@ pub(super) fn binary(
     name: &'static str,
     result: impl Fn(i8, i8) -> i8 + Copy + Send + Sync + 'static,
 ) -> Arc<dyn Operator> {
-    own(name, BINARY, Alias::Disjoint, move |_| {
+    elementwise(name, BINARY, move |_| {
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
             let (a, b) = (cx.meta(0)?.sizes, cx.meta(1)?.sizes);
             let rank = a.len().max(b.len());
@@ -387,7 +387,7 @@ pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
     let is_limit = |(number, entry): (i8, &i8)| *entry == number.max(limits[0]).min(limits[1]);
     let limits = (i8::MIN..=i8::MAX).zip(&table).all(is_limit).then_some(limits);
     let cost = Cost::nanoseconds(if limits.is_some() { 0.03 } else { 0.1 });
-    own("xnnpack::table.int8", UNARY, Alias::Disjoint, move |_| {
+    elementwise("xnnpack::table.int8", UNARY, move |_| {
         Ok(Box::new(move |cx: &mut KernelContext<'_>| {
             let sizes: Dims = Dims::from_slice(cx.meta(0)?.sizes).unwrap_or_default();
             cx.resize(1, &sizes)?;

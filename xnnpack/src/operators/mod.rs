@@ -20,6 +20,7 @@ struct Own<F> {
     schema: &'static str,
     alias: Alias,
     is_pure: bool,
+    is_elementwise: bool,
     prepare: F,
 }
 
@@ -43,6 +44,10 @@ where
         self.is_pure
     }
 
+    fn is_elementwise(&self) -> bool {
+        self.is_elementwise
+    }
+
     fn prepare(&self, args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
         (self.prepare)(args)
     }
@@ -52,7 +57,15 @@ fn own<F>(name: &'static str, schema: &'static str, alias: Alias, prepare: F) ->
 where
     F: Fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError> + Send + Sync + 'static,
 {
-    Arc::new(Own { name, schema, alias, is_pure: false, prepare })
+    Arc::new(Own { name, schema, alias, is_pure: false, is_elementwise: false, prepare })
+}
+
+/// An operator that goes from element to element, in whatever order they are.
+fn elementwise<F>(name: &'static str, schema: &'static str, prepare: F) -> Arc<dyn Operator>
+where
+    F: Fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError> + Send + Sync + 'static,
+{
+    Arc::new(Own { name, schema, alias: Alias::Disjoint, is_pure: false, is_elementwise: true, prepare })
 }
 
 /// An operator whose name and arguments say all that it computes, whichever node it was made for.
@@ -60,7 +73,7 @@ fn pure<F>(name: &'static str, schema: &'static str, prepare: F) -> Arc<dyn Oper
 where
     F: Fn(&Prepare<'_>) -> Result<Box<dyn Run>, KernelError> + Send + Sync + 'static,
 {
-    Arc::new(Own { name, schema, alias: Alias::Disjoint, is_pure: true, prepare })
+    Arc::new(Own { name, schema, alias: Alias::Disjoint, is_pure: true, is_elementwise: false, prepare })
 }
 
 /// Runs an instruction, and retains tables of its own whose `bytes` were reserved.

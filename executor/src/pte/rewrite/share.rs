@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use edgepack_format::scalar::ScalarType;
 
-use crate::api::room::grow;
 use crate::api::state::{Dynamism, Span, Value, ValueId};
 use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind, Rewrite};
 
@@ -45,14 +44,7 @@ impl Rewrite for ShareEqual {
         }
         // Without jumps, the instructions in front have run.
         let Some(uses) = Uses::of(graph) else { return 0 };
-        let mut views: Vec<(u32, u32)> = Vec::new();
-        for (view, base) in uses.views() {
-            if grow(&mut views, 1).is_err() {
-                return 0;
-            }
-            views.push((base, view));
-        }
-        views.sort_unstable();
+        let Some(views) = uses.views_by_base() else { return 0 };
         let steady = steady_inputs(graph, &uses);
         let mut known: HashMap<(Arc<str>, Vec<Argument>), Vec<u32>> = HashMap::new();
         // By tensor, the one that replaces it now.
@@ -73,7 +65,8 @@ impl Rewrite for ShareEqual {
                 match known.entry((name, arguments)) {
                     Entry::Occupied(earlier) => {
                         for (&later, &earlier) in results.iter().zip(earlier.get()) {
-                            show(graph, &views, later, earlier);
+                            let region = graph.state.tensors[earlier as usize].region;
+                            graph.show(&views, later, region);
                             same.insert(later, earlier);
                         }
                         graph.chains[chain][index].kind = PlanInstructionKind::Nop;
@@ -176,14 +169,4 @@ fn plain(graph: &PlanGraph<'_>, id: ValueId, value: Value) -> Option<Argument> {
         }
         _ => return None,
     })
-}
-
-/// Lets the views of a tensor show another one of as many bytes.
-fn show(graph: &mut PlanGraph<'_>, views: &[(u32, u32)], later: u32, earlier: u32) {
-    let region = graph.state.tensors[earlier as usize].region;
-    let first = views.partition_point(|&(of, _)| of < later);
-    for &(_, view) in views[first..].iter().take_while(|&&(of, _)| of == later) {
-        let view = &mut graph.state.tensors[view as usize];
-        view.region = region.prefix(view.region.len());
-    }
 }

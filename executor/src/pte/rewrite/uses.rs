@@ -97,6 +97,17 @@ impl Uses {
         bases.zip(0..).filter_map(|(base, tensor)| Some((tensor, base?)))
     }
 
+    /// Every tensor that has views, and a view of it, sorted; `None` if there is no memory for it.
+    pub fn views_by_base(&self) -> Option<Vec<(u32, u32)>> {
+        let mut views = Vec::new();
+        for (view, base) in self.views() {
+            grow(&mut views, 1).ok()?;
+            views.push((base, view));
+        }
+        views.sort_unstable();
+        Some(views)
+    }
+
     fn instruction(&mut self, graph: &PlanGraph<'_>, kind: &PlanInstructionKind) -> Option<()> {
         match *kind {
             PlanInstructionKind::Kernel { operator, args } => {
