@@ -36,6 +36,6 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         .with_rewrite(layout::ChannelsLast)
         // Where images have found their order.
         .with_rewrite(joined_shuffle::JoinShuffles)
-        .with_rewrite(unmoved::DropCopies)
         .with_rewrite(pair::PairConvolutions)
+        .with_rewrite(unmoved::DropCopies)
 }
