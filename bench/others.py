@@ -1,6 +1,6 @@
 """Models of other kinds than those of `export.py`: makers of them, and sizes of their inputs. `export.py --others` exports them.
 
-Nothing was tuned for the first sixteen. What was slow in models like the others was mended where its cause was.
+Nothing was tuned for the first sixteen but `Temporal`. What was slow in models like the others was mended where its cause was.
 """
 import torch
 import torchvision
