@@ -1,6 +1,9 @@
 //! Copies of memory at load: permutations, views and clones after which every byte is where it was are no instructions, and the
 //! answers are the same bit for bit.
 
+use edgepack_executor::{Method, Options};
+use edgepack_format::tensor::TensorView;
+use edgepack_loader::Program;
 use edgepack_tests::alike::{Apart, runs_alike};
 use edgepack_tests::assemble::{Id, float};
 use edgepack_tests::placed::Placed;
@@ -139,4 +142,36 @@ fn a_copy_outlives_what_it_was_made_of() {
     a.a.inputs(&[x]);
     a.a.outputs(&[sum]);
     runs_alike(&a.a, &[4, 5], Apart::Nothing);
+}
+
+/// Outputs of other sizes than an operator gives them: whoever runs the program is told so, with rewrites and without.
+#[test]
+fn what_an_operator_refuses_is_refused() {
+    for (name, list, result) in [
+        ("aten::expand_copy.out", &[3, 2][..], [3, 2]),
+        ("aten::view_copy.out", &[2, 3], [3, 2]),
+        ("aten::clone.out", &[], [3, 2]),
+    ] {
+        let mut a = Placed::new(false);
+        let x = a.value(&[2, 3]);
+        let first = a.relu(x, &[2, 3]);
+        let (list, no, none) = (a.list(list), a.a.bool(false), a.a.null());
+        let copy = a.value(&result);
+        match name {
+            "aten::expand_copy.out" => a.a.call(name, &[first, list, no, copy, copy]),
+            "aten::view_copy.out" => a.a.call(name, &[first, list, copy, copy]),
+            _ => a.a.call(name, &[first, none, copy, copy]),
+        };
+        let last = a.relu(copy, &result);
+        a.a.inputs(&[x]);
+        a.a.outputs(&[last]);
+        let program = Program::from_bytes(a.a.build()).unwrap();
+        for no_optimize in [false, true] {
+            let options = Options { no_optimize, ..Options::default() };
+            let input = [TensorView::of::<f32>(&[2, 3], &[0; 24]).unwrap()];
+            let loaded = Method::load(&program, "forward", &edgepack_kernels::registry(), &options);
+            let is_refused = loaded.is_ok_and(|mut method| method.run(&input).is_err());
+            assert!(is_refused, "{name} {no_optimize}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use edgepack_executor::state::{Dynamism, NONE, Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
 use super::chain::{collected, dim, is, shuffle_of, tensor};
+use super::copies;
 use super::permutation::Permutation;
 use crate::aten::conv;
 use crate::aten::elementwise::arithmetic;
@@ -89,14 +90,6 @@ const ANY_ORDER: &[&str] = &[
     "aten::transpose_copy.int_out",
 ];
 
-/// Operators that give an image other sizes, or the same with dimensions of 1 more or less.
-const VIEWS: &[(&str, &[usize])] = images! {
-    "aten::view_copy.out": "self" "out";
-    "aten::unsqueeze_copy.out": "self" "out";
-    "aten::squeeze_copy.dim_out": "self" "out";
-    "aten::squeeze_copy.dims_out": "self" "out";
-};
-
 const TENSORS: usize = position("aten::cat.out", "tensors");
 const JOINED: usize = position("aten::cat.out", "out");
 
@@ -128,7 +121,7 @@ fn is_channels(graph: &PlanGraph<'_>, id: ValueId, image: ValueId) -> bool {
     tensor(graph, image).is_some_and(|image| dim(graph, id, graph.tensor(image).bounds().len()) == Some(1))
 }
 
-/// Returns whether two tensors have the same images, of one dimension or of two of which one is 1.
+/// Returns whether two tensors have the same images, with or without dimensions of 1.
 fn same_images(graph: &PlanGraph<'_>, a: u32, b: u32) -> bool {
     let (a, b) = (graph.tensor(a), graph.tensor(b));
     let spatial = |sizes: &[usize]| sizes[2..].iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
@@ -141,9 +134,10 @@ struct Groups {
     parent: Vec<u32>,
     /// True, by root, if a member retains its order.
     fixed: Vec<bool>,
-    /// True, by root, if a member is the result of a convolution; once groups have [chosen](Groups::choose), if the channels
-    /// of all members become innermost.
+    /// True, by root, if a member is the result of a convolution.
     pays: Vec<bool>,
+    /// True, by root, if the channels of all members become innermost: what [`Groups::choose`] decides.
+    innermost: Vec<bool>,
     permutations: Vec<Permutation>,
     /// Inputs and outputs of pooling that writes either order where it reads channels-last images.
     pools: Vec<[u32; 2]>,
@@ -164,6 +158,7 @@ impl Groups {
             parent: collected(count, 0..)?,
             fixed: collected(count, fixed)?,
             pays: collected(count, std::iter::repeat(false))?,
+            innermost: collected(count, std::iter::repeat(false))?,
             permutations: Vec::new(),
             pools: Vec::new(),
         };
@@ -197,15 +192,15 @@ impl Groups {
     /// Decides which groups have their channels innermost: those of convolutions, then those with which more permutations move
     /// nothing, one after the other.
     fn choose(&mut self, graph: &PlanGraph<'_>) {
-        for root in 0..self.pays.len() {
-            self.pays[root] &= !self.fixed[root];
+        for (innermost, (pays, fixed)) in self.innermost.iter_mut().zip(self.pays.iter().zip(&self.fixed)) {
+            *innermost = *pays && !fixed;
         }
         let permutations = std::mem::take(&mut self.permutations);
         let mut of_roots: Vec<(u32, usize)> = Vec::new();
         for (index, permutation) in permutations.iter().enumerate() {
             for tensor in [permutation.from, permutation.to].into_iter().filter_map(|id| tensor(graph, id)) {
                 let root = self.root(tensor);
-                if !self.fixed[root as usize] && !self.pays[root as usize] {
+                if !self.fixed[root as usize] && !self.innermost[root as usize] {
                     of_roots.push((root, index));
                 }
             }
@@ -218,15 +213,15 @@ impl Groups {
                 of_root.iter().filter(|(_, index)| groups.moves_nothing(graph, &permutations[*index])).count()
             };
             let before = unmoved(self);
-            self.pays[root] = true;
-            self.pays[root] = unmoved(self) > before;
+            self.innermost[root] = true;
+            self.innermost[root] = unmoved(self) > before;
         }
     }
 
     /// The order that a tensor is given, if its channels are to become innermost.
     fn reordered(&mut self, graph: &PlanGraph<'_>, tensor: u32) -> Option<&'static [u8]> {
         let root = self.root(tensor) as usize;
-        last(graph.tensor(tensor).dim_order()).filter(|_| self.pays[root] && !self.fixed[root])
+        last(graph.tensor(tensor).dim_order()).filter(|_| self.innermost[root])
     }
 
     fn moves_nothing(&mut self, graph: &PlanGraph<'_>, permutation: &Permutation) -> bool {
@@ -279,9 +274,8 @@ impl Groups {
         if graph.operators()[operator as usize].kernel.is_elementwise() {
             return self.elementwise(graph, ids);
         }
-        if let Some(&(_, &[from, out])) = VIEWS.iter().find(|(view, _)| *view == name) {
-            let tensor_at = |at: usize| ids.get(at).and_then(|&id| tensor(graph, id));
-            return match (tensor_at(from), tensor_at(out)) {
+        if let Some([from, out]) = copies::viewed(graph, name, ids) {
+            return match (tensor(graph, from), tensor(graph, out)) {
                 (Some(from), Some(out)) if same_images(graph, from, out) => self.join(from, out),
                 _ => self.fix_all(graph, ids),
             };

@@ -61,6 +61,7 @@ impl Permutation {
     pub fn is_copy(&self, graph: &PlanGraph<'_>) -> bool {
         let [input, out] = [self.from, self.to].map(|id| tensor(graph, id).map(|index| graph.tensor(index)));
         let (Some(input), Some(out)) = (input, out) else { return false };
-        input.dtype() == out.dtype() && self.moves_nothing(graph, input.dim_order(), out.dim_order())
+        let sizes = self.dims.iter().map(|&dim| input.bounds().get(dim)).eq(out.bounds().iter().map(Some));
+        sizes && input.dtype() == out.dtype() && self.moves_nothing(graph, input.dim_order(), out.dim_order())
     }
 }

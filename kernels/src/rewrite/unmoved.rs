@@ -29,7 +29,7 @@ impl Rewrite for DropCopies {
                     continue;
                 };
                 let Some(name) = names.get(operator as usize).copied().flatten() else { continue };
-                let found = copied(graph, name, graph.args(args));
+                let found = unmoved(graph, name, graph.args(args));
                 let Some((from, to)) = found.and_then(|[from, to]| steady(graph, &uses, from, to)) else { continue };
                 if graph.show_temporary(&views, to, from) && graph.replace(chain, index, Call::Nothing).is_ok() {
                     dropped += 1;
@@ -41,7 +41,7 @@ impl Rewrite for DropCopies {
 }
 
 /// The input and the output of a call that copies all elements in the order in which they are in memory.
-fn copied(graph: &PlanGraph<'_>, name: &str, args: &[ValueId]) -> Option<[u32; 2]> {
+fn unmoved(graph: &PlanGraph<'_>, name: &str, args: &[ValueId]) -> Option<[u32; 2]> {
     let tensors = |from: ValueId, to: ValueId| Some([tensor(graph, from)?, tensor(graph, to)?]);
     if let Some(permutation) = Permutation::of(graph, name, args) {
         return tensors(permutation.from, permutation.to).filter(|_| permutation.is_copy(graph));
