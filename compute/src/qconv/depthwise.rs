@@ -1,10 +1,11 @@
 //! Convolutions of one channel each, with one or several output channels for each of them.
 //!
-//! Invariant: neighbouring channels are computed together, those of several pixels where one pixel has few; pixels too near
-//! to the end of the images for that are computed by a plain loop, which is the oracle of the other.
+//! Invariant: neighbouring channels are computed together, those of several pixels where one pixel has few (`flat`); pixels
+//! too near to the end of the images for that are computed by a plain loop, which is the oracle of the other.
 
 use std::sync::Arc;
 
+use super::flat::{self, FlatLine};
 use super::taps::{GROUPS, PackedTaps, TapOrder, blocks};
 use super::{Error, Requantise, Windows, expect};
 use crate::error::{ErrorKind, room};
@@ -26,9 +27,9 @@ const PIECE: usize = 32;
 
 /// A convolution of statically quantised images with weights `[kh, kw, channels]`, of each channel by itself.
 pub struct Depthwise {
-    packed: Arc<PackedTaps>,
-    /// Blocks of channels, unless the plain loop computes all.
-    blocks: Vec<Block>,
+    pub(super) packed: Arc<PackedTaps>,
+    /// Blocks of channels, or of a line of few channels, unless the plain loop computes all.
+    pub(super) blocks: Vec<Block>,
     /// Starts and factors by channel, for the plain loop.
     starts: Vec<i32>,
     factors: Vec<f32>,
@@ -39,9 +40,9 @@ pub struct Depthwise {
 }
 
 /// Neighbouring channels: the first, and what makes results of their sums.
-struct Block {
-    first: usize,
-    scales: DepthwiseScales,
+pub(super) struct Block {
+    pub first: usize,
+    pub scales: DepthwiseScales,
 }
 
 impl Depthwise {
@@ -84,8 +85,8 @@ impl Depthwise {
     }
 
     /// Bytes that a convolution of so many channels takes besides its weights.
-    pub fn bytes(channels: usize) -> usize {
-        let blocks = channels.div_ceil(LANES).saturating_mul(size_of::<Block>());
+    pub fn bytes(channels: usize, windows: &Windows) -> usize {
+        let blocks = TapOrder::of(BytesPath::best(), channels, windows).blocks().saturating_mul(size_of::<Block>());
         blocks.saturating_add(channels.saturating_mul(size_of::<i32>() + size_of::<f32>()))
     }
 
@@ -104,7 +105,7 @@ impl Depthwise {
             DepthwiseOrder::Fours { channel, offset } => (Some(channel), offset),
             DepthwiseOrder::Taps | DepthwiseOrder::Pairs => (None, 0),
         };
-        let mut all = room(self.channels().div_ceil(LANES))?;
+        let mut all = Vec::new();
         for block in blocks(self.packed.order()) {
             let mut scales =
                 DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };
@@ -118,6 +119,11 @@ impl Depthwise {
             all.push(Block { first: block.first, scales });
         }
         Ok(all)
+    }
+
+    /// The blocks that together have every channel of some pixels.
+    fn whole(&self) -> &[Block] {
+        if self.channels() < LANES { &self.blocks[..1] } else { &self.blocks }
     }
 
     /// Computes images `[n, h, w, c]`.
@@ -142,9 +148,13 @@ impl Depthwise {
 
     /// Windows and sizes of images: an image of one column is seen as one of one line, which many windows see alike.
     fn along(&self, [h, w]: [usize; 2]) -> (Windows, [usize; 2]) {
-        // Several pixels are never together.
-        let is_ordered = self.channels() >= LANES && !self.packed.order().by_column();
-        match self.windows.along_line([h, w]).filter(|_| is_ordered) {
+        let order = self.packed.order();
+        // Several pixels are together only where windows are next to each other.
+        let is_ordered = |turned: &Windows| match order.flat(&self.windows) {
+            Some(_) => turned.stride[1] == 1,
+            None => self.channels() >= LANES && !order.by_column(),
+        };
+        match self.windows.along_line([h, w]).filter(is_ordered) {
             Some(turned) => (turned, [1, h]),
             None => (self.windows, [h, w]),
         }
@@ -174,6 +184,15 @@ impl WithBytes for Lines<'_> {
         let line = Line { depthwise, windows, images, width: self.sizes[1], padding: &padding };
         let mut columns = [bytes.column([&padding; 4]); 2 * COLUMNS];
         let mut starts = [None; 4 * GROUPS];
+        let flat = depthwise.packed.order().flat(windows).filter(|_| !depthwise.blocks.is_empty());
+        let mut room;
+        let room: &mut [i8] = match flat {
+            Some(_) => {
+                room = [0; flat::ROOM];
+                &mut room
+            }
+            None => &mut [],
+        };
         let (mut pixel, mut left) = (self.first, self.out);
         while !left.is_empty() {
             let (image, y, x) = (pixel / ow / oh, pixel / ow % oh, pixel % ow);
@@ -187,7 +206,11 @@ impl WithBytes for Lines<'_> {
                 let row = |y: usize| (image * self.sizes[0] + y) * self.sizes[1];
                 *start = place.map(|y| (row(y) + kx * windows.dilation[1]) * channels);
             }
-            if depthwise.blocks.is_empty() {
+            let flat = flat.and_then(|blocks| FlatLine::new(windows, channels, pixels, blocks));
+            if let Some(flat) = flat {
+                flat.copy(&line, &starts, x, room);
+                flat.run(bytes, depthwise, room, out);
+            } else if depthwise.blocks.is_empty() {
                 line.plain([image, y], self.sizes[0], x..x + pixels, out);
             } else if depthwise.packed.order().by_column() {
                 line.run_columns(bytes, &starts, &mut columns, out);
@@ -199,12 +222,12 @@ impl WithBytes for Lines<'_> {
 }
 
 /// A line of output pixels of an image.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     depthwise: &'a Depthwise,
     windows: &'a Windows,
-    images: &'a [i8],
-    width: usize,
-    padding: &'a Lanes<i8>,
+    pub images: &'a [i8],
+    pub width: usize,
+    pub padding: &'a Lanes<i8>,
 }
 
 impl Line<'_> {
@@ -253,8 +276,8 @@ impl Line<'_> {
     /// images; `begin` is the place of the first tap in a line. Returns how many times several there were.
     #[inline(always)]
     fn inside<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], begin: usize, out: &mut [i8]) -> usize {
-        let Line { depthwise: Depthwise { blocks, packed, .. }, windows, .. } = self;
-        let channels = self.depthwise.channels();
+        let Line { depthwise: Depthwise { packed, .. }, windows, .. } = self;
+        let (blocks, channels) = (self.depthwise.whole(), self.depthwise.channels());
         let taps = windows.taps();
         let out_step = self.depthwise.together() * channels;
         let step = windows.stride[1] * out_step;
@@ -279,10 +302,10 @@ impl Line<'_> {
     /// Computes pixels; returns whether they are far enough from the end of the images.
     #[inline(always)]
     fn pixel<B: Bytes>(&self, bytes: B, starts: &[Option<usize>; 4 * GROUPS], at: At, out: &mut [i8]) -> bool {
-        let Line { depthwise: Depthwise { blocks, packed, .. }, windows, .. } = self;
+        let Line { depthwise: Depthwise { packed, .. }, windows, .. } = self;
         let taps = windows.taps();
         let depth = packed.order().depth();
-        for (block, weights) in blocks.iter().zip(packed.taps().chunks_exact(depth)) {
+        for (block, weights) in self.depthwise.whole().iter().zip(packed.taps().chunks_exact(depth)) {
             let mut seen = [[self.padding; 4]; GROUPS];
             for tap in 0..taps {
                 let Some(start) = starts[tap] else { continue };

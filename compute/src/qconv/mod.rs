@@ -9,6 +9,7 @@
 mod band;
 mod convolution;
 mod depthwise;
+mod flat;
 mod greatest;
 mod kernel;
 mod narrow;

@@ -12,6 +12,9 @@ use crate::simd::{Loop, run_wide};
 /// Groups of four taps that are computed together, at most; a plain loop takes more.
 pub(super) const GROUPS: usize = DepthwiseLine::TAPS / UNIT;
 
+/// Blocks of a line of few channels after which lanes have the same channels again, at most.
+const PATTERNS: usize = 16;
+
 /// Four taps of a block of channels.
 pub(super) type Taps = [Lanes<i8>; UNIT];
 
@@ -22,6 +25,10 @@ pub(super) struct TapOrder {
     channels: usize,
     /// Pixels that are computed together where all of them see the image.
     together: usize,
+    /// Results of a line of fewer channels than lanes from one block to the next, and blocks after which lanes have the same
+    /// channels again.
+    step: usize,
+    patterns: usize,
     /// True if groups are the columns of windows, one after the other.
     by_column: bool,
 }
@@ -31,12 +38,17 @@ impl TapOrder {
     pub fn of(path: BytesPath, channels: usize, windows: &Windows) -> TapOrder {
         let (kernel, stride) = (windows.kernel, windows.stride[1]);
         let together = if stride == 1 { (LANES / channels.max(1)).max(1) } else { 1 };
+        let patterns = channels >> channels.trailing_zeros().min(LANES.trailing_zeros());
+        let (step, patterns) = match stride == 1 && patterns <= PATTERNS {
+            true => (LANES, patterns),
+            false => (together * channels, 1),
+        };
         // Those that `Line::run_columns` has loops for.
         let is_square = kernel == [3, 3] || kernel == [5, 5];
         let has_columns = is_square && windows.dilation[1] == 1 && (1..=2).contains(&stride);
         let shares_columns = !matches!(path.depthwise_order(), DepthwiseOrder::Pairs);
         let by_column = channels >= LANES && has_columns && shares_columns;
-        TapOrder { kernel, channels, together, by_column }
+        TapOrder { kernel, channels, together, step, patterns, by_column }
     }
 
     /// Returns whether a plain loop computes all, which needs no groups.
@@ -52,6 +64,17 @@ impl TapOrder {
     /// Pixels that are computed together where all of them see the image.
     pub fn together(&self) -> usize {
         self.together
+    }
+
+    /// Results of a line of few channels from one block to the next, and blocks after which lanes have the same channels again;
+    /// `None` if there are as many channels as lanes, or windows are further apart than pixels.
+    pub fn flat(&self, windows: &Windows) -> Option<[usize; 2]> {
+        (self.channels < LANES && windows.stride[1] == 1).then_some([self.step, self.patterns])
+    }
+
+    /// Blocks of channels, or of a line of few channels.
+    pub fn blocks(&self) -> usize {
+        if self.channels < LANES { self.patterns.min(self.channels) } else { self.channels.div_ceil(LANES) }
     }
 
     /// Groups of a block of channels.
@@ -77,7 +100,7 @@ impl TapOrder {
 
     /// Bytes of the groups of taps, of the weights and of the sums; `None` if they cannot be counted.
     fn lengths(&self) -> Option<[usize; 3]> {
-        let groups = if self.is_plain() { 0 } else { self.channels.div_ceil(LANES).checked_mul(self.depth())? };
+        let groups = if self.is_plain() { 0 } else { self.blocks().checked_mul(self.depth())? };
         let whole = |bytes: usize| bytes.checked_next_multiple_of(size_of::<Group>());
         let weights = self.kernel[0].checked_mul(self.kernel[1])?.checked_mul(self.channels)?;
         let sums = self.channels.checked_mul(size_of::<i32>())?;
@@ -99,11 +122,11 @@ pub struct PackedTaps {
 /// A way to see the channels of a block in lanes.
 #[derive(Clone, Copy)]
 pub(super) struct Block {
-    /// The first channel.
+    /// The first channel, or the place of the first result in a line of few channels.
     pub first: usize,
     channels: usize,
     /// Lanes that have a channel, where channels are fewer than lanes: pixels next to each other repeat the channels.
-    repeated: usize,
+    lanes: usize,
 }
 
 impl Block {
@@ -111,16 +134,18 @@ impl Block {
     pub fn channel(&self, lane: usize) -> Option<usize> {
         match self.channels {
             LANES.. => Some(self.first + lane),
-            channels => (lane < self.repeated).then(|| lane % channels),
+            channels => (lane < self.lanes).then(|| (self.first + lane) % channels),
         }
     }
 }
 
-/// Blocks of channels. The last one begins early enough to be whole, if it can be.
+/// Blocks of channels, of which the last one begins early enough to be whole; or of a line of few channels.
 pub(super) fn blocks(order: &TapOrder) -> impl Iterator<Item = Block> + use<> {
-    let TapOrder { channels, together, .. } = *order;
-    let first = (0..channels).step_by(LANES).map(move |first| first.min(channels.saturating_sub(LANES)));
-    first.map(move |first| Block { first, channels, repeated: together * channels })
+    let TapOrder { channels, step, .. } = *order;
+    (0..order.blocks()).map(move |block| {
+        let first = if channels < LANES { block * step } else { (block * LANES).min(channels - LANES) };
+        Block { first, channels, lanes: step.min(LANES) }
+    })
 }
 
 impl PackedTaps {
@@ -131,11 +156,11 @@ impl PackedTaps {
             DepthwiseOrder::Pairs => "in pairs",
             DepthwiseOrder::Taps => "one after the other",
         };
-        let TapOrder { kernel: [height, width], together, by_column, .. } =
+        let TapOrder { kernel: [height, width], step, patterns, by_column, .. } =
             TapOrder::of(BytesPath::best(), channels, windows);
         let columns = if by_column { "by columns" } else { "by rows" };
         format!(
-            "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, {together} pixels at a time, then rows and sums"
+            "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, {patterns} blocks of {step}, then rows and sums"
         )
     }
 

@@ -330,7 +330,7 @@ fn depthwise_convolutions() {
     let long = windows([1, 15], [1, 1], [1, 1], [[0; 2], [7, 8]]);
     for kind in kinds().into_iter().chain([many, five, apart, tall, strided, long]) {
         for (channels, multiplier) in
-            [(1, 1), (3, 1), (8, 1), (16, 1), (24, 1), (33, 1), (64, 1), (72, 1), (200, 1), (5, 3)]
+            [(1, 1), (3, 1), (8, 1), (16, 1), (20, 1), (24, 1), (33, 1), (48, 1), (64, 1), (72, 1), (200, 1), (5, 3)]
         {
             let [n, h, w] = match kind.kernel {
                 [down, 1] if down > 5 => [2, 150, 1],

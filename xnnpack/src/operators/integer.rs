@@ -150,7 +150,7 @@ const CHANNELS: usize = 64;
 pub(crate) fn depthwise(how: Requantize, windows: Windows, packed: Arc<qconv::PackedTaps>) -> Arc<dyn Operator> {
     own("xnnpack::depthwise.int8", PRODUCT, Alias::Disjoint, move |args| {
         let [_, channels] = packed.sizes();
-        let retained = qconv::Depthwise::bytes(channels);
+        let retained = qconv::Depthwise::bytes(channels, &windows);
         args.retained().reserve(retained)?;
         let (bias, packed) = (constant(args, BIAS)?, Arc::clone(&packed));
         let depthwise = qconv::Depthwise::new(packed, windows, bias, how.of_channels())?;

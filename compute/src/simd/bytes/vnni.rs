@@ -253,7 +253,12 @@ impl Bytes for Avx512Vnni {
 
     #[inline(always)]
     fn depthwise_line(self, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
-        let depthwise: Depthwise = depthwise_avx512;
+        let is_moving = line.taps.iter().all(|tap| tap.step == line.taps[0].step);
+        let depthwise: Depthwise = match line.weights.len() {
+            3 if is_moving => moving_avx512::<3>,
+            _ if is_moving => moving_avx512::<0>,
+            _ => depthwise_avx512,
+        };
         // SAFETY: the token exists.
         unsafe { black_box(depthwise)(self, line, scales, out) }
     }
@@ -305,6 +310,51 @@ fn apart_avx512<W: Apart<Avx512Vnni>>(bytes: Avx512Vnni, with: W) {
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 fn depthwise_avx512(bytes: Avx512Vnni, line: &DepthwiseLine<'_>, scales: &DepthwiseScales, out: &mut [i8]) {
     depthwise_windows(bytes, line, scales, out);
+}
+
+/// [`Bytes::depthwise_line`] where every tap sees other bytes from window to window, with `D` groups of taps, whose weights stay in
+/// registers, or with any number of them if it is 0.
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn moving_avx512<const D: usize>(
+    bytes: Avx512Vnni,
+    line: &DepthwiseLine<'_>,
+    scales: &DepthwiseScales,
+    out: &mut [i8],
+) {
+    let DepthwiseLine { taps, windows, weights, out_step, out_len } = *line;
+    let step = taps[0].step;
+    let mut kept = [[bytes.zero(); 4]; D];
+    for (kept, weights) in kept.iter_mut().zip(weights) {
+        for (kept, weights) in kept.iter_mut().zip(weights) {
+            *kept = bytes.load(weights);
+        }
+    }
+    // Taps past the last have weights of 0.
+    let mut seen = [taps[0].seen; DepthwiseLine::TAPS];
+    seen.iter_mut().zip(taps).for_each(|(seen, tap)| *seen = tap.seen);
+    let reach = windows.saturating_sub(1).saturating_mul(step).saturating_add(LANES);
+    assert!(seen.iter().all(|seen| seen.len() >= reach), "a window that does not see the image");
+    let depth = if D > 0 { D } else { weights.len() };
+    let groups = &seen.as_chunks::<4>().0[..depth];
+    for window in 0..windows {
+        let mut sums = bytes.starts(scales);
+        for (group, seen) in groups.iter().enumerate() {
+            let mut four = [bytes.zero(); 4];
+            for (four, seen) in four.iter_mut().zip(seen) {
+                // SAFETY: there are as many bytes as the last window reaches.
+                *four = bytes.flipped(unsafe { &*seen.as_ptr().add(window * step).cast() });
+            }
+            let column = bytes.interleaved(four);
+            if D == 0 {
+                bytes.add_column(&mut sums, &column, &weights[group]);
+                continue;
+            }
+            for part in 0..4 {
+                sums[part] = _mm512_dpbusd_epi32(sums[part], column[part], kept[group][part]);
+            }
+        }
+        bytes.put_four(bytes.finished(sums, scales), &mut out[window * out_step..][..out_len]);
+    }
 }
 
 impl Avx512Vnni {

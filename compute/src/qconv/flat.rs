@@ -1,0 +1,84 @@
+//! Lines of fewer channels than there are lanes, as rows of numbers that are computed block by block, whichever pixels and
+//! channels they belong to.
+//!
+//! Invariant: the lines under the windows are copied with their padding, so that every tap of every block sees some number.
+
+use super::Windows;
+use super::depthwise::{Depthwise, Line};
+use crate::simd::bytes::{Bytes, DepthwiseLine, LANES, Tap};
+
+/// Bytes for the lines that windows see.
+pub(super) const ROOM: usize = 24 << 10;
+
+/// A line of results.
+pub(super) struct FlatLine<'a> {
+    windows: &'a Windows,
+    channels: usize,
+    /// Pixels of the line with its padding, and bytes from one of its rows to the next.
+    width: usize,
+    pitch: usize,
+    /// Results from one block to the next, and blocks after which lanes have the same channels again.
+    step: usize,
+    patterns: usize,
+}
+
+impl<'a> FlatLine<'a> {
+    /// So many pixels; `None` if there is no room for what they see.
+    pub fn new(windows: &'a Windows, channels: usize, pixels: usize, [step, patterns]: [usize; 2]) -> Option<Self> {
+        let reach = (windows.kernel[1] - 1).checked_mul(windows.dilation[1])?;
+        let width = pixels.checked_add(reach)?;
+        let pitch = width.checked_mul(channels)?.checked_add(LANES)?;
+        let fits = pitch.checked_mul(windows.kernel[0])? <= ROOM;
+        fits.then_some(FlatLine { windows, channels, width, pitch, step, patterns })
+    }
+
+    /// Copies what windows from a pixel on see; `starts` has the place of the first pixel of each row in the images.
+    #[inline(always)]
+    pub fn copy(&self, line: &Line<'_>, starts: &[Option<usize>], from: usize, room: &mut [i8]) {
+        let FlatLine { windows, channels, width, pitch, .. } = *self;
+        let (left, padding) = (windows.padding[1][0], line.padding[0]);
+        // Pixels of the image among those of the line.
+        let begin = left.saturating_sub(from).min(width);
+        let end = (left + line.width).saturating_sub(from).clamp(begin, width);
+        let starts = starts.iter().step_by(windows.kernel[1]);
+        for (start, to) in starts.zip(room.chunks_exact_mut(pitch)).take(windows.kernel[0]) {
+            let Some(start) = start.filter(|_| begin < end) else {
+                to.fill(padding);
+                continue;
+            };
+            let image = &line.images[start + (from + begin - left) * channels..][..(end - begin) * channels];
+            to[..begin * channels].fill(padding);
+            to[begin * channels..end * channels].copy_from_slice(image);
+            to[end * channels..].fill(padding);
+        }
+    }
+
+    /// Computes the line of what was copied.
+    #[inline(always)]
+    pub fn run<B: Bytes>(&self, bytes: B, depthwise: &Depthwise, room: &[i8], out: &mut [i8]) {
+        let FlatLine { windows, channels, pitch, step, patterns, .. } = *self;
+        let Depthwise { packed, blocks, .. } = depthwise;
+        let count = windows.taps();
+        let mut seen = [Tap { seen: room, step: step * patterns }; DepthwiseLine::TAPS];
+        for (tap, seen) in seen.iter_mut().enumerate().take(count) {
+            let [row, column] = [tap / windows.kernel[1], tap % windows.kernel[1]];
+            seen.seen = &room[row * pitch + column * windows.dilation[1] * channels..];
+        }
+        // Whole blocks, and what is left.
+        let (whole, rest) = (out.len() / step, out.len() % step);
+        let weights = packed.taps().chunks_exact(packed.order().depth());
+        for (pattern, (block, weights)) in blocks.iter().zip(weights).enumerate() {
+            let lines = [
+                (block.first, whole.saturating_sub(pattern).div_ceil(patterns), step),
+                (whole * step, usize::from(rest > 0 && whole % patterns == pattern), rest),
+            ];
+            for (first, windows, out_len) in lines.into_iter().filter(|&(_, windows, _)| windows > 0) {
+                let mut taps = seen;
+                taps[..count].iter_mut().for_each(|tap| tap.seen = &tap.seen[first..]);
+                let taps = &taps[..count];
+                let line = DepthwiseLine { taps, windows, weights, out_step: step * patterns, out_len };
+                bytes.depthwise_line(&line, &block.scales, &mut out[first..]);
+            }
+        }
+    }
+}
