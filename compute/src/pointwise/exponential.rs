@@ -3,8 +3,9 @@
 use edgepack_format::scalar::ScalarType;
 
 use super::{Body, Lane, Params, Values};
+use crate::simd::exponential::exponential;
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES, Vectors, WithFloats, write};
+use crate::simd::floats::{Floats, LANES, Vectors, WithFloats};
 
 /// The loop of sigmoids.
 pub(super) const SIGMOID: Body = Body { run: run::<Sigmoid>, result: ScalarType::FLOAT };
@@ -58,52 +59,16 @@ impl<N: Function> WithFloats for Each<'_, N> {
             floats.store(self.function.value(floats, floats.load(from)), to);
         }
         if !last.is_empty() {
-            let mut numbers = [0.0; LANES];
-            numbers[..last.len()].copy_from_slice(last);
-            write(floats, self.function.value(floats, floats.load(&numbers)), to_last);
+            floats.store_some(self.function.value(floats, floats.load_some(last, 0.0)), to_last);
         }
     }
-}
-
-/// Added to a number below `2^21`, it leaves the nearest whole number, and that number and 127 in the lowest bits.
-const WHOLE: f32 = 12_582_912.0 + 127.0;
-/// The natural logarithm of 2 as a number whose products with exponents are exact, and the rest of it.
-const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
-/// Coefficients of `(exp(-r) - 1 + r) / r^2` within half the logarithm of 2 around 0, from the last on.
-const POLYNOMIAL: [f32; 6] = [-1.987_569_1e-4, 1.398_199_9e-3, -8.333_452e-3, 4.166_579_6e-2, -1.666_666_5e-1, 0.5];
-
-/// Parts of `exp(-x) = 2^n exp(-r)`, `n` a whole number and the rest `r` near to 0.
-struct Exponential<V> {
-    power: V,
-    rest: V,
-    square: V,
-    /// `(exp(-r) - 1 + r) / r^2`.
-    polynomial: V,
-}
-
-/// The parts of `exp(-x)`, `x` being from -88.7 to 80, or what is nearest.
-#[inline(always)]
-fn exponential<F: Vectors>(floats: F, x: F::V) -> Exponential<F::V> {
-    // Beyond these the power of 2 is an infinity, or too little to be added.
-    let bounded = floats.at_most(floats.splat(80.0), floats.at_least(floats.splat(-88.7), x));
-    // The rest is `x + n ln(2)`.
-    let shifted = floats.fma(bounded, floats.splat(-std::f32::consts::LOG2_E), floats.splat(WHOLE));
-    let one = floats.splat(1.0);
-    let n = floats.fma(one, shifted, floats.splat(-WHOLE));
-    let rest = floats.fma(n, floats.splat(LN_2[1]), floats.fma(n, floats.splat(LN_2[0]), bounded));
-    let mut polynomial = floats.splat(POLYNOMIAL[0]);
-    for coefficient in &POLYNOMIAL[1..] {
-        polynomial = floats.fma(polynomial, rest, floats.splat(*coefficient));
-    }
-    let square = floats.fma(rest, rest, floats.splat(0.0));
-    Exponential { power: floats.power(shifted), rest, square, polynomial }
 }
 
 impl Function for Sigmoid {
     /// `1 / (1 + exp(-x))`. Below -88.3, where it is less than any normal number, it is 0.
     #[inline(always)]
     fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V {
-        let (one, exp) = (floats.splat(1.0), exponential(floats, x));
+        let (one, exp) = (floats.splat(1.0), exponential(floats, floats.at_least(floats.splat(-88.7), x)));
         let near = floats.fma(exp.polynomial, exp.square, floats.fma(floats.splat(-1.0), exp.rest, one));
         floats.over(one, floats.fma(near, exp.power, one))
     }
