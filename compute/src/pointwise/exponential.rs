@@ -1,9 +1,10 @@
-//! Loops over `f32` of `1 / (1 + exp(-a))`, of the product of that with `a`, and of hyperbolic tangents.
+//! Loops over `f32` of `1 / (1 + exp(-a))`, of the product of that with `a`, of hyperbolic tangents, and of the product of `a`
+//! with the normal distribution.
 
 use edgepack_format::scalar::ScalarType;
 
 use super::{Body, Lane, Params, Values};
-use crate::simd::exponential::exponential;
+use crate::simd::exponential::{exponential, two_to};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, Vectors, WithFloats};
 
@@ -16,9 +17,31 @@ pub(super) const SILU: Body = Body { run: run::<Silu>, result: ScalarType::FLOAT
 /// The loop of hyperbolic tangents.
 pub(super) const TANH: Body = Body { run: run::<Tanh>, result: ScalarType::FLOAT };
 
-/// A function of single numbers; `value` must be inlined.
+/// The loop of `a * (1 + erf(a / sqrt(2))) / 2`.
+pub(super) const GELU: Body = Body { run: run::<Gelu>, result: ScalarType::FLOAT };
+
+/// The loop of the approximation of that by a hyperbolic tangent.
+pub(super) const GELU_TANH: Body = Body { run: run::<GeluTanh>, result: ScalarType::FLOAT };
+
+/// A function of single numbers; what there is of it must be inlined.
 trait Function: Copy + Default {
+    /// Its values of some vectors.
+    fn values<F: Floats, const COUNT: usize>(self, floats: F, x: [F::V; COUNT]) -> [F::V; COUNT];
+}
+
+/// A function whose values are computed one vector after another.
+trait Single: Copy + Default {
     fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V;
+}
+
+impl<S: Single> Function for S {
+    #[inline(always)]
+    fn values<F: Floats, const COUNT: usize>(self, floats: F, mut x: [F::V; COUNT]) -> [F::V; COUNT] {
+        for x in &mut x {
+            *x = self.value(floats, *x);
+        }
+        x
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -29,6 +52,15 @@ struct Silu;
 
 #[derive(Clone, Copy, Default)]
 struct Tanh;
+
+#[derive(Clone, Copy, Default)]
+struct Gelu;
+
+#[derive(Clone, Copy, Default)]
+struct GeluTanh;
+
+/// Vectors whose values are computed together.
+const TOGETHER: usize = 4;
 
 fn run<N: Function>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
     let (function, out) = (N::default(), bytemuck::cast_slice_mut(out));
@@ -55,16 +87,28 @@ impl<N: Function> WithFloats for Each<'_, N> {
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
         let ((whole, last), (to, to_last)) = (self.input.as_chunks::<LANES>(), self.out.as_chunks_mut::<LANES>());
-        for (from, to) in whole.iter().zip(to) {
-            floats.store(self.function.value(floats, floats.load(from)), to);
+        let ((some, others), (to_some, to_others)) = (whole.as_chunks::<TOGETHER>(), to.as_chunks_mut::<TOGETHER>());
+        for (from, to) in some.iter().zip(to_some) {
+            let mut x = [floats.splat(0.0); TOGETHER];
+            for (x, from) in x.iter_mut().zip(from) {
+                *x = floats.load(from);
+            }
+            for (value, to) in self.function.values(floats, x).iter().zip(to) {
+                floats.store(*value, to);
+            }
+        }
+        for (from, to) in others.iter().zip(to_others) {
+            let [value] = self.function.values(floats, [floats.load(from)]);
+            floats.store(value, to);
         }
         if !last.is_empty() {
-            floats.store_some(self.function.value(floats, floats.load_some(last, 0.0)), to_last);
+            let [value] = self.function.values(floats, [floats.load_some(last, 0.0)]);
+            floats.store_some(value, to_last);
         }
     }
 }
 
-impl Function for Sigmoid {
+impl Single for Sigmoid {
     /// `1 / (1 + exp(-x))`. Below -88.3, where it is less than any normal number, it is 0.
     #[inline(always)]
     fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V {
@@ -74,14 +118,14 @@ impl Function for Sigmoid {
     }
 }
 
-impl Function for Silu {
+impl Single for Silu {
     #[inline(always)]
     fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V {
         floats.fma(x, Sigmoid.value(floats, x), floats.splat(-0.0))
     }
 }
 
-impl Function for Tanh {
+impl Single for Tanh {
     /// `(exp(2x) - 1) / (exp(2x) + 1)`, of which the former is exact near to 0, too.
     #[inline(always)]
     fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V {
@@ -94,6 +138,60 @@ impl Function for Tanh {
         let near = floats.fma(exp.polynomial, exp.square, negative);
         let less = floats.fma(near, exp.power, floats.fma(one, exp.power, floats.splat(-1.0)));
         floats.over(less, floats.fma(one, less, floats.splat(2.0)))
+    }
+}
+
+/// Coefficients of the logarithm to base 2 of the normal distribution below `-x`, from the last on. They are those of the least
+/// greatest error of the product of the distribution with `x`, for `x` from 0 to 5.5; behind, the polynomial falls.
+const NORMAL: [f32; 9] = [
+    -1.456_355_3e-6,
+    2.313_438e-5,
+    -1.101_090_3e-4,
+    -3.189_040_3e-4,
+    7.300_831_4e-3,
+    -5.266_256_3e-2,
+    -4.591_514_5e-1,
+    -1.151_112_2,
+    -1.0,
+];
+
+impl Function for Gelu {
+    /// `x` times the normal distribution below it: of positive numbers, 1 without the distribution below `-x`.
+    #[inline(always)]
+    fn values<F: Floats, const COUNT: usize>(self, floats: F, x: [F::V; COUNT]) -> [F::V; COUNT] {
+        let (zero, one, minus_zero) = (floats.splat(0.0), floats.splat(1.0), floats.splat(-0.0));
+        let (mut positive, mut negative, mut logarithms) = (x, x, [floats.splat(NORMAL[0]); COUNT]);
+        for (positive, negative) in positive.iter_mut().zip(&mut negative) {
+            (*positive, *negative) = (floats.at_least(zero, *positive), floats.at_most(zero, *negative));
+        }
+        let mut magnitudes = positive;
+        for (magnitude, negative) in magnitudes.iter_mut().zip(negative) {
+            *magnitude = floats.minus(*magnitude, negative);
+        }
+        for coefficient in &NORMAL[1..] {
+            for (logarithm, magnitude) in logarithms.iter_mut().zip(magnitudes) {
+                *logarithm = floats.fma(*logarithm, magnitude, floats.splat(*coefficient));
+            }
+        }
+        let mut values = two_to(floats, logarithms);
+        for ((value, positive), negative) in values.iter_mut().zip(positive).zip(negative) {
+            let below = floats.fma(negative, *value, minus_zero);
+            *value = floats.fma(positive, floats.minus(one, *value), below);
+        }
+        values
+    }
+}
+
+impl Single for GeluTanh {
+    /// `x * (1 + tanh(u)) / 2`, which is `x` times the sigmoid of `2 u`.
+    #[inline(always)]
+    fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V {
+        const SLOPE: f64 = 2.0 * std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
+        let minus_zero = floats.splat(-0.0);
+        let square = floats.fma(x, x, minus_zero);
+        let slope = floats.fma(square, floats.splat((SLOPE * 0.044715) as f32), floats.splat(SLOPE as f32));
+        let sigmoid = Sigmoid.value(floats, floats.fma(x, slope, minus_zero));
+        floats.fma(x, sigmoid, minus_zero)
     }
 }
 
@@ -144,10 +242,39 @@ mod tests {
         }
     }
 
+    /// Values of a function of a path, and what they should be.
+    fn near<N: Function>(function: N, exact: impl Fn(f64) -> f64, relative: f64) {
+        let mut x: Vec<f32> = (-14000..14000).map(|i| i as f32 * 0.00107).collect();
+        x.extend((0..140).flat_map(|i| [2f32.powi(i - 130) * 1.37, -2f32.powi(i - 130) * 1.91]));
+        x.extend([f32::MAX, f32::MIN, 88.7, -88.7, 1e19, -1e19, 0.0, -0.0]);
+        for path in FloatPath::all().into_iter().flatten() {
+            let mut out = vec![f32::NAN; x.len()];
+            path.run(Each { function, input: &x, out: &mut out });
+            for (&x, &y) in x.iter().zip(&out) {
+                let want = exact(f64::from(x));
+                let error = (f64::from(y) - want).abs();
+                assert!(error <= 1.5e-7 * f64::from(x.abs().max(1.0)), "{path:?}: {x}: {y}, not {want}");
+                // Below -2 the digits that are right get fewer.
+                assert!(x < -2.0 || error <= relative * want.abs() + 1e-44, "{path:?}: {x}: {y}, not {want}");
+                assert!(x != 0.0 || y.to_bits() == x.to_bits(), "{path:?}: {x}: {y}");
+            }
+            let mut out = [0.0; 4];
+            path.run(Each { function, input: &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -f32::NAN], out: &mut out });
+            assert!(out[1] == f32::INFINITY && [0, 2, 3].iter().all(|at| out[*at].is_nan()), "{path:?}: {out:?}");
+        }
+    }
+
+    #[test]
+    fn products_with_the_normal_distribution_are_near_to_the_exact_ones_on_every_path() {
+        near(Gelu, |x| 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2), 1.5e-6);
+        let root = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2;
+        near(GeluTanh, |x| x / (1.0 + (-2.0 * root * (x + 0.044715 * x * x * x)).exp()), 2e-6);
+    }
+
     #[test]
     fn a_number_has_one_value_wherever_it_is() {
-        let x: Vec<f32> = (0..37).map(|i| i as f32 * 0.37 - 5.0).collect();
-        for table in [SIGMOID, SILU, TANH] {
+        let x: Vec<f32> = (0..137).map(|i| i as f32 * 0.1 - 5.0).collect();
+        for table in [SIGMOID, SILU, TANH, GELU, GELU_TANH] {
             let params = Params([crate::element::Scalar::Int(0); 3]);
             let run = |x: &[f32], constant: bool, len: usize| {
                 let mut out = vec![f32::NAN; len];

@@ -1,4 +1,4 @@
-//! Powers of e of vectors.
+//! Powers of e, and of 2, of vectors.
 
 use super::floats::{Floats, Vectors};
 
@@ -70,6 +70,24 @@ pub(crate) fn exp_of_negative<F: Floats, const COUNT: usize>(floats: F, mut x: [
     }
     for (x, shifted) in x.iter_mut().zip(shifted) {
         *x = floats.fma(*x, factor, floats.minus(whole, shifted));
+    }
+    power_of_two(floats, shifted, x)
+}
+
+/// `2^x` of vectors of numbers below 127; 0 where it is less than any normal number. Each step is done for all vectors before the
+/// next.
+#[inline(always)]
+pub(crate) fn two_to<F: Floats, const COUNT: usize>(floats: F, mut x: [F::V; COUNT]) -> [F::V; COUNT] {
+    let (least, whole) = (floats.splat(-127.0), floats.splat(WHOLE));
+    for x in &mut x {
+        *x = floats.at_least(least, *x);
+    }
+    let mut shifted = x;
+    for shifted in &mut shifted {
+        *shifted = floats.plus(*shifted, whole);
+    }
+    for (x, shifted) in x.iter_mut().zip(shifted) {
+        *x = floats.minus(*x, floats.minus(shifted, whole));
     }
     power_of_two(floats, shifted, x)
 }
