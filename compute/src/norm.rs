@@ -3,11 +3,16 @@
 //! Statistics are taken in double precision, those of rows from sums in the element's own; what is scaled is computed in the element's
 //! own precision, in `f32` for 16-bit floats. A row does not depend on the others, nor on threads.
 
+mod float_rows;
+
+use float_rows::{FloatRows, together};
+
 use crate::error::{Error, expect_elements};
 use crate::float::Float;
 use crate::fold::{double_sum, row_sum};
 use crate::layout::AxisView;
-use crate::number::{Cast, Compute, Number};
+use crate::number::{Cast, Compute, Number, as_floats, as_floats_mut};
+use crate::simd::float_path::FloatPath;
 use crate::simd::{Loop, run_wide, wide};
 use crate::threads::{Cost, Read, Write, WriteAll, for_each, for_each_at, for_each_piece_at, pays};
 
@@ -29,6 +34,15 @@ pub struct Rows {
     pub factors: usize,
     /// Rows until the factors repeat.
     pub period: usize,
+}
+
+impl Rows {
+    /// Those of the factors that a row uses.
+    #[inline(always)]
+    fn factors_of<'a, T>(&self, row: usize, all: [Option<&'a [T]>; 2]) -> [Option<&'a [T]>; 2] {
+        let first = row % self.period.max(1) * self.factors;
+        all.map(|list| list.map(|list| &list[first..first + self.factors]))
+    }
 }
 
 /// Operands of a normalisation of rows.
@@ -76,7 +90,7 @@ pub fn normalise_rows<T>(rows: Rows, operands: RowOperands<'_, T>, results: RowR
 where
     T: Number<Compute: Float>,
 {
-    let RowOperands { input, weight, bias, eps } = operands;
+    let RowOperands { input, weight, bias, .. } = operands;
     let RowResults { out, means, scales } = results;
     let count = input.len() / rows.width.max(1);
     expect_elements("the output", out.len(), count * rows.width)?;
@@ -86,18 +100,41 @@ where
         expect_elements("a list of factors", factors.len(), rows.factors * rows.period)?;
     }
     let parallel = pays(size_of_val(out));
-    let lists = (Read(input, rows.width), Write(out, rows.width), Write(means, 1), Write(scales, 1));
-    for_each(parallel, lists, |index, (input, out, saved_mean, saved_scale)| {
-        let first = index % rows.period.max(1) * rows.factors;
-        let weight = weight.map(|all| &all[first..first + rows.factors]);
-        let bias = bias.map(|all| &all[first..first + rows.factors]);
-        wide(|| {
-            let (mean, scale) = statistics(input, eps);
-            (saved_mean[0], saved_scale[0]) = (rounded(mean), rounded(scale));
-            normalise(input, out, rows.span, Float::of(mean), Float::of(scale), weight, bias);
-        });
+    let together = together(rows.width);
+    let out = WriteAll(&mut out[..count * rows.width], rows.width * together);
+    let lists = (out, WriteAll(&mut means[..count], together), WriteAll(&mut scales[..count], together));
+    for_each(parallel, lists, |index, (out, means, scales)| {
+        let first = index * together;
+        let operands = RowOperands { input: &input[first * rows.width..][..out.len()], ..operands };
+        let results = RowResults { out, means, scales };
+        normalise_some(rows, first, operands, results);
     });
     Ok(())
+}
+
+/// Normalises some rows, the first of which has a number among all.
+fn normalise_some<T>(rows: Rows, first: usize, operands: RowOperands<'_, T>, results: RowResults<'_, T>)
+where
+    T: Number<Compute: Float>,
+{
+    let RowOperands { input, weight, bias, eps } = operands;
+    let RowResults { out, means, scales } = results;
+    if let (Some(input), Some(out)) = (as_floats(input), as_floats_mut(out))
+        && let (Some(means), Some(scales)) = (as_floats_mut(means), as_floats_mut(scales))
+    {
+        let (weight, bias) = (weight.and_then(as_floats), bias.and_then(as_floats));
+        let operands = RowOperands { input, weight, bias, eps };
+        return FloatPath::best().run(FloatRows { rows, first, operands, results: RowResults { out, means, scales } });
+    }
+    let lines = input.chunks_exact(rows.width).zip(out.chunks_exact_mut(rows.width));
+    for (index, ((input, out), (saved_mean, saved_scale))) in lines.zip(means.iter_mut().zip(scales)).enumerate() {
+        let [weight, bias] = rows.factors_of(first + index, [weight, bias]);
+        wide(|| {
+            let (mean, scale) = statistics(input, eps);
+            (*saved_mean, *saved_scale) = (rounded(mean), rounded(scale));
+            normalise(input, out, rows.span, Float::of(mean), Float::of(scale), weight, bias);
+        });
+    }
 }
 
 /// Returns a double as an element, rounded through the type the element is computed in.

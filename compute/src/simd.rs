@@ -7,6 +7,7 @@ mod arm;
 mod arm_floats;
 pub(crate) mod bytes;
 pub(crate) mod dot;
+pub(crate) mod exponential;
 pub(crate) mod float_path;
 pub(crate) mod floats;
 pub(crate) mod path;
@@ -18,6 +19,8 @@ pub(crate) mod window;
 mod x86;
 #[cfg(target_arch = "x86_64")]
 mod x86_floats;
+#[cfg(target_arch = "x86_64")]
+mod x86_wide_floats;
 
 use rten_simd::{Isa, SimdOp};
 pub use table::look_up;

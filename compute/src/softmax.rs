@@ -6,13 +6,14 @@
 mod rows;
 
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
-use rten_simd::{SimdOp, SimdUnaryOp};
+use rten_simd::SimdUnaryOp;
 
 use crate::error::{Error, expect_elements};
 use crate::float::Float;
 use crate::fold::{PARTS, joined, row_max};
 use crate::layout::AxisView;
 use crate::number::{Cast, Compute, Number};
+use crate::simd::float_path::FloatPath;
 use crate::simd::wide;
 use crate::threads::for_each_piece;
 
@@ -36,7 +37,7 @@ impl Exponential for f32 {
     }
 
     fn softmax_rows(size: usize, input: &[f32], out: &mut [f32]) -> bool {
-        rows::Rows { size, input, out }.dispatch();
+        FloatPath::best().run(rows::Rows { size, input, out });
         true
     }
 }

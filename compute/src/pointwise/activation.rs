@@ -2,8 +2,7 @@
 
 use edgepack_format::scalar::ScalarType;
 
-use super::exponential::{SIGMOID, SILU};
-use super::unary::vectorised;
+use super::exponential::{GELU, GELU_TANH, SIGMOID, SILU};
 use super::{Body, Lane, Params, Values, loops};
 use crate::float::Float;
 use crate::number::Compute;
@@ -59,12 +58,12 @@ pub fn hard_swish(compute: ScalarType) -> Option<Body> {
 
 /// Picks the loop of `a * (1 + erf(a / sqrt(2))) / 2`, vectorised for `f32`.
 pub fn gelu(compute: ScalarType) -> Option<Body> {
-    if compute == ScalarType::FLOAT { Some(vectorised::<rten_vecmath::Gelu>()) } else { gelu_plain(compute) }
+    if compute == ScalarType::FLOAT { Some(GELU) } else { gelu_plain(compute) }
 }
 
 /// Picks the loop of the approximation of [`gelu`] by a hyperbolic tangent, vectorised for `f32`.
 pub fn gelu_tanh(compute: ScalarType) -> Option<Body> {
-    if compute == ScalarType::FLOAT { Some(vectorised::<rten_vecmath::ApproxGelu>()) } else { gelu_tanh_plain(compute) }
+    if compute == ScalarType::FLOAT { Some(GELU_TANH) } else { gelu_tanh_plain(compute) }
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub fn round(compute: ScalarType) -> Option<Body> {
 }
 
 /// The vectorised loop of a function of `f32`.
-pub(super) fn vectorised<Op: SimdUnaryOp<f32> + Vectorised>() -> Body {
+fn vectorised<Op: SimdUnaryOp<f32> + Vectorised>() -> Body {
     fn run<Op: SimdUnaryOp<f32> + Vectorised>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
         map1(lanes, out, |a: f32| a);
         Op::NEW.map_mut(bytemuck::cast_slice_mut(out));
@@ -91,7 +91,7 @@ pub(super) fn vectorised<Op: SimdUnaryOp<f32> + Vectorised>() -> Body {
 }
 
 /// A vectorised function as a constant.
-pub(super) trait Vectorised {
+trait Vectorised {
     /// Value of a type without fields: the function itself.
     const NEW: Self;
 }
@@ -104,7 +104,7 @@ macro_rules! vectorised {
     };
 }
 
-vectorised!(Exp Tanh Erf Gelu ApproxGelu);
+vectorised!(Exp Erf);
 
 /// Picks the loop of exponentials, vectorised for `f32`.
 pub fn exp(compute: ScalarType) -> Option<Body> {

@@ -116,6 +116,12 @@ impl Floats for NeonFloats {
     }
 
     #[inline(always)]
+    fn peak(self, v: Self::V) -> f32 {
+        // SAFETY: the token exists.
+        unsafe { vmaxvq_f32(vmaxq_f32(vmaxq_f32(v[0], v[2]), vmaxq_f32(v[1], v[3]))) }
+    }
+
+    #[inline(always)]
     fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
         const BYTES: usize = size_of::<f32>();
         let of_place = ((place % GROUP) * BYTES) as u8;

@@ -4,7 +4,7 @@
 use super::arm_floats::NeonFloats;
 use super::floats::{Floats, Plain, WithFloats};
 #[cfg(target_arch = "x86_64")]
-use super::x86_floats;
+use super::{x86_floats::Avx2Floats, x86_wide_floats::Avx512Floats};
 
 /// Instructions of this machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,10 +13,10 @@ pub(crate) enum FloatPath {
     Plain,
     /// Vectors of eight floats.
     #[cfg(target_arch = "x86_64")]
-    Avx2(x86_floats::Avx2Floats),
+    Avx2(Avx2Floats),
     /// Vectors of sixteen floats.
     #[cfg(target_arch = "x86_64")]
-    Avx512(x86_floats::Avx512Floats),
+    Avx512(Avx512Floats),
     /// Vectors of four floats.
     #[cfg(target_arch = "aarch64")]
     Neon(NeonFloats),
@@ -31,7 +31,6 @@ impl FloatPath {
     /// All of this build, fastest first, and none in the place of those that this machine lacks.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn all() -> [Option<FloatPath>; 3] {
-        use x86_floats::{Avx2Floats, Avx512Floats};
         [
             Avx512Floats::detect().map(FloatPath::Avx512),
             Avx2Floats::detect().map(FloatPath::Avx2),
@@ -56,9 +55,9 @@ impl FloatPath {
         match self {
             FloatPath::Plain => Plain::TILES,
             #[cfg(target_arch = "x86_64")]
-            FloatPath::Avx2(_) => x86_floats::Avx2Floats::TILES,
+            FloatPath::Avx2(_) => Avx2Floats::TILES,
             #[cfg(target_arch = "x86_64")]
-            FloatPath::Avx512(_) => x86_floats::Avx512Floats::TILES,
+            FloatPath::Avx512(_) => Avx512Floats::TILES,
             #[cfg(target_arch = "aarch64")]
             FloatPath::Neon(_) => NeonFloats::TILES,
         }

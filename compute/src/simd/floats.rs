@@ -73,6 +73,27 @@ pub(crate) trait Floats: Vectors {
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// The sum of the lanes: of those eight apart, then four, two and one.
     fn total(self, v: Self::V) -> f32;
+    /// The greatest of the lanes, and any number or NaN where one is NaN.
+    #[inline(always)]
+    fn peak(self, v: Self::V) -> f32 {
+        let mut numbers = [0.0; LANES];
+        self.store(v, &mut numbers);
+        joined(numbers, |a, b| if a > b { a } else { b })
+    }
+    /// Reads numbers, fewer than a vector has, and `rest` in the lanes behind them.
+    #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        let mut numbers = [rest; LANES];
+        numbers[..from.len()].copy_from_slice(from);
+        self.load(&numbers)
+    }
+    /// Writes the numbers of the first lanes, fewer than a vector has.
+    #[inline(always)]
+    fn store_some(self, v: Self::V, to: &mut [f32]) {
+        let mut numbers = [0.0; LANES];
+        self.store(v, &mut numbers);
+        to.copy_from_slice(&numbers[..to.len()]);
+    }
     /// Of each group of `GROUP` lanes, a power of two up to [`HALF`], the number at one place of the group in all its lanes.
     #[inline(always)]
     fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
@@ -113,11 +134,7 @@ pub(crate) trait WithFloats {
 pub(crate) fn write<F: Floats>(floats: F, v: F::V, to: &mut [f32]) {
     match to.first_chunk_mut() {
         Some(to) => floats.store(v, to),
-        None => {
-            let mut numbers = [0.0; LANES];
-            floats.store(v, &mut numbers);
-            to.copy_from_slice(&numbers[..to.len()]);
-        }
+        None => floats.store_some(v, to),
     }
 }
 
@@ -298,7 +315,7 @@ mod tests {
     struct All([[f32; LANES]; 3]);
 
     impl WithFloats for All {
-        type Output = [[f32; LANES]; 9];
+        type Output = [[f32; LANES]; 12];
 
         #[inline(always)]
         fn run<F: Floats>(self, floats: F) -> Self::Output {
@@ -313,6 +330,9 @@ mod tests {
                 floats.greater(a, b),
                 floats.splat(self.0[0][3]),
                 floats.splat(floats.total(c)),
+                floats.splat(floats.peak(c)),
+                floats.load_some(&self.0[0][..11], 7.0),
+                floats.load_some(&self.0[1][..5], -1.0),
             ];
             results.map(|v| {
                 let mut numbers = [0.0; LANES];
@@ -384,6 +404,31 @@ mod tests {
         }
     }
 
+    /// A vector, of which the first so many numbers are written.
+    struct Some<'a>(&'a [f32; LANES], &'a mut [f32]);
+
+    impl WithFloats for Some<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<F: Floats>(self, floats: F) {
+            floats.store_some(floats.load(self.0), self.1);
+        }
+    }
+
+    #[test]
+    fn as_many_numbers_are_written_as_there_is_room_for() {
+        let numbers = std::array::from_fn(|lane| lane as f32 + 1.0);
+        for path in FloatPath::all().into_iter().flatten() {
+            for len in 0..LANES {
+                let mut out = [0.0; LANES];
+                path.run(Some(&numbers, &mut out[..len]));
+                let expected = std::array::from_fn(|lane| if lane < len { numbers[lane] } else { 0.0 });
+                assert_eq!(out, expected, "{path:?}, {len}");
+            }
+        }
+    }
+
     #[test]
     fn paths_agree_with_plain_loops() {
         let mut numbers = [[0f32; LANES]; 3];
@@ -396,7 +441,7 @@ mod tests {
         (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
         (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let bits =
-            |results: [[f32; LANES]; 9]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+            |results: [[f32; LANES]; 12]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
         let want = bits(FloatPath::Plain.run(All(numbers)));
         for path in FloatPath::all().into_iter().flatten() {
             // Products of small whole numbers are exact.
