@@ -38,7 +38,7 @@ pub(crate) fn exponential<F: Vectors>(floats: F, x: F::V) -> Exponential<F::V> {
 }
 
 /// Coefficients of `(2^f - 1) / f` within a half around 0, from the last on.
-const POWER: [f32; 5] = [1.326_955_5e-3, 9.671_293e-3, 5.550_711e-2, 2.402_224_7e-1, 6.931_47e-1];
+const POWER: [f32; 5] = [1.330_035_9e-3, 9.669_661e-3, 5.550_559e-2, 2.402_228_3e-1, std::f32::consts::LN_2];
 
 /// `2^(n + f)` of some vectors, of which `shifted` is `n` added to [`WHOLE`], from -127 on, where it is 0, and `f` is at most a
 /// half.
