@@ -105,7 +105,7 @@ impl Depthwise {
             DepthwiseOrder::Fours { channel, offset } => (Some(channel), offset),
             DepthwiseOrder::Taps | DepthwiseOrder::Pairs => (None, 0),
         };
-        let mut all = Vec::new();
+        let mut all = room(self.packed.order().blocks())?;
         for block in blocks(self.packed.order()) {
             let mut scales =
                 DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };

@@ -335,7 +335,8 @@ fn depthwise_convolutions() {
             let [n, h, w] = match kind.kernel {
                 [down, 1] if down > 5 => [2, 150, 1],
                 [1, right] if right > 5 => [2, 1, 150],
-                _ => [[1, 9, 8], [2, 5, 13], [1, 1, 1], [1, 30, 2], [1, 3, 40], [2, 70, 1], [1, 4, 0]][random.below(7)],
+                _ => [[1, 9, 8], [2, 5, 13], [1, 1, 1], [1, 30, 2], [1, 3, 40], [2, 70, 1], [1, 4, 0], [1, 2, 700]]
+                    [random.below(8)],
             };
             let outputs = channels * multiplier;
             let windows = Windows { groups: channels, ..kind };
