@@ -212,6 +212,17 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_the_same_on_every_path_that_fuses_products() {
+        for width in WIDTHS {
+            let case = Case::new(width, together(width), [true, true]);
+            let want = case.run(FloatPath::best(), 0, &case.x);
+            for path in FloatPath::fused() {
+                assert_eq!(case.run(path, 0, &case.x), want, "{path:?}, {width}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_number_makes_its_own_row_nan() {
         for path in FloatPath::all().into_iter().flatten() {
             for width in [16, 49, 256] {

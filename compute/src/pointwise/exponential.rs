@@ -242,6 +242,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn values_are_the_same_on_every_path_that_fuses_products() {
+        fn same<N: Function>(function: N) {
+            let x: Vec<f32> = (-9000..9000).map(|i| i as f32 * 0.0107).collect();
+            let values = |path: FloatPath| {
+                let mut out = vec![f32::NAN; x.len()];
+                path.run(Each { function, input: &x, out: &mut out });
+                out
+            };
+            for path in FloatPath::fused() {
+                assert!(values(path) == values(FloatPath::best()), "{path:?}");
+            }
+        }
+        same(Gelu);
+        same(GeluTanh);
+    }
+
     /// Values of a function of a path, and what they should be.
     fn near<N: Function>(function: N, exact: impl Fn(f64) -> f64, relative: f64) {
         let mut x: Vec<f32> = (-14000..14000).map(|i| i as f32 * 0.00107).collect();

@@ -50,6 +50,12 @@ impl FloatPath {
         [Some(FloatPath::Plain)]
     }
 
+    /// Those of this machine that round a product and what it is added to once, and so give the same bits.
+    #[cfg(test)]
+    pub(crate) fn fused() -> impl Iterator<Item = FloatPath> {
+        FloatPath::all().into_iter().flatten().filter(|&path| path != FloatPath::Plain)
+    }
+
     /// The most vectors of a row of sums in [`add_products`](super::floats::add_products).
     pub(crate) fn tiles(self) -> usize {
         match self {

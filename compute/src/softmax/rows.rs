@@ -169,6 +169,17 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_the_same_on_every_path_that_fuses_products() {
+        for size in SIZES {
+            let x = numbers(size * 7);
+            let want = rows(FloatPath::best(), size, &x);
+            for path in FloatPath::fused() {
+                assert_eq!(rows(path, size, &x), want, "{path:?}, rows of {size}");
+            }
+        }
+    }
+
+    #[test]
     fn rows_do_not_depend_on_threads() {
         let view = AxisView { outer: 1003, size: 197, inner: 1 };
         let x = numbers(view.count());
