@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::flat::{self, FlatLine};
+use super::flat::{self, FlatBlock, FlatLine};
 use super::taps::{GROUPS, PackedTaps, TapOrder, blocks};
 use super::{Error, Requantise, Windows, expect};
 use crate::error::{ErrorKind, room};
@@ -27,9 +27,9 @@ const PIECE: usize = 32;
 
 /// A convolution of statically quantised images with weights `[kh, kw, channels]`, of each channel by itself.
 pub struct Depthwise {
-    pub(super) packed: Arc<PackedTaps>,
+    packed: Arc<PackedTaps>,
     /// Blocks of channels, or of a line of few channels, unless the plain loop computes all.
-    pub(super) blocks: Vec<Block>,
+    blocks: Vec<Block>,
     /// Starts and factors by channel, for the plain loop.
     starts: Vec<i32>,
     factors: Vec<f32>,
@@ -40,9 +40,9 @@ pub struct Depthwise {
 }
 
 /// Neighbouring channels: the first, and what makes results of their sums.
-pub(super) struct Block {
-    pub first: usize,
-    pub scales: DepthwiseScales,
+struct Block {
+    first: usize,
+    scales: DepthwiseScales,
 }
 
 impl Depthwise {
@@ -208,8 +208,12 @@ impl WithBytes for Lines<'_> {
             }
             let flat = flat.and_then(|blocks| FlatLine::new(windows, channels, pixels, blocks));
             if let Some(flat) = flat {
-                flat.copy(&line, &starts, x, room);
-                flat.run(bytes, depthwise, room, out);
+                let weights = depthwise.packed.taps().chunks_exact(depthwise.packed.order().depth());
+                let blocks = depthwise.blocks.iter().zip(weights);
+                let blocks =
+                    blocks.map(|(Block { first, scales }, weights)| FlatBlock { first: *first, weights, scales });
+                flat.copy((images, line.width), padding[0], &starts, x, room);
+                flat.run(bytes, blocks, room, out);
             } else if depthwise.blocks.is_empty() {
                 line.plain([image, y], self.sizes[0], x..x + pixels, out);
             } else if depthwise.packed.order().by_column() {
@@ -222,12 +226,12 @@ impl WithBytes for Lines<'_> {
 }
 
 /// A line of output pixels of an image.
-pub(super) struct Line<'a> {
+struct Line<'a> {
     depthwise: &'a Depthwise,
     windows: &'a Windows,
-    pub images: &'a [i8],
-    pub width: usize,
-    pub padding: &'a Lanes<i8>,
+    images: &'a [i8],
+    width: usize,
+    padding: &'a Lanes<i8>,
 }
 
 impl Line<'_> {

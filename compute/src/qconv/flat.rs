@@ -4,11 +4,18 @@
 //! Invariant: the lines under the windows are copied with their padding, so that every tap of every block sees some number.
 
 use super::Windows;
-use super::depthwise::{Depthwise, Line};
-use crate::simd::bytes::{Bytes, DepthwiseLine, LANES, Tap};
+use super::taps::Taps;
+use crate::simd::bytes::{Bytes, DepthwiseLine, DepthwiseScales, LANES, Tap};
 
 /// Bytes for the lines that windows see.
 pub(super) const ROOM: usize = 24 << 10;
+
+/// A block of a line: the place of its first result, its weights, and what makes results of its sums.
+pub(super) struct FlatBlock<'a> {
+    pub first: usize,
+    pub weights: &'a [Taps],
+    pub scales: &'a DepthwiseScales,
+}
 
 /// A line of results.
 pub(super) struct FlatLine<'a> {
@@ -32,32 +39,44 @@ impl<'a> FlatLine<'a> {
         fits.then_some(FlatLine { windows, channels, width, pitch, step, patterns })
     }
 
-    /// Copies what windows from a pixel on see; `starts` has the place of the first pixel of each row in the images.
+    /// Copies what windows from a pixel on see of images of some width; `starts` has the place of the first pixel of each row.
     #[inline(always)]
-    pub fn copy(&self, line: &Line<'_>, starts: &[Option<usize>], from: usize, room: &mut [i8]) {
+    pub fn copy(
+        &self,
+        (images, image_width): (&[i8], usize),
+        padding: i8,
+        starts: &[Option<usize>],
+        from: usize,
+        room: &mut [i8],
+    ) {
         let FlatLine { windows, channels, width, pitch, .. } = *self;
-        let (left, padding) = (windows.padding[1][0], line.padding[0]);
+        let left = windows.padding[1][0];
         // Pixels of the image among those of the line.
         let begin = left.saturating_sub(from).min(width);
-        let end = (left + line.width).saturating_sub(from).clamp(begin, width);
+        let end = (left + image_width).saturating_sub(from).clamp(begin, width);
         let starts = starts.iter().step_by(windows.kernel[1]);
         for (start, to) in starts.zip(room.chunks_exact_mut(pitch)).take(windows.kernel[0]) {
             let Some(start) = start.filter(|_| begin < end) else {
                 to.fill(padding);
                 continue;
             };
-            let image = &line.images[start + (from + begin - left) * channels..][..(end - begin) * channels];
+            let image = &images[start + (from + begin - left) * channels..][..(end - begin) * channels];
             to[..begin * channels].fill(padding);
             to[begin * channels..end * channels].copy_from_slice(image);
             to[end * channels..].fill(padding);
         }
     }
 
-    /// Computes the line of what was copied.
+    /// Computes the line of what was copied; there are as many blocks as differ.
     #[inline(always)]
-    pub fn run<B: Bytes>(&self, bytes: B, depthwise: &Depthwise, room: &[i8], out: &mut [i8]) {
+    pub fn run<'b, B: Bytes>(
+        &self,
+        bytes: B,
+        blocks: impl Iterator<Item = FlatBlock<'b>>,
+        room: &[i8],
+        out: &mut [i8],
+    ) {
         let FlatLine { windows, channels, pitch, step, patterns, .. } = *self;
-        let Depthwise { packed, blocks, .. } = depthwise;
         let count = windows.taps();
         let mut seen = [Tap { seen: room, step: step * patterns }; DepthwiseLine::TAPS];
         for (tap, seen) in seen.iter_mut().enumerate().take(count) {
@@ -66,10 +85,9 @@ impl<'a> FlatLine<'a> {
         }
         // Whole blocks, and what is left.
         let (whole, rest) = (out.len() / step, out.len() % step);
-        let weights = packed.taps().chunks_exact(packed.order().depth());
-        for (pattern, (block, weights)) in blocks.iter().zip(weights).enumerate() {
+        for (pattern, FlatBlock { first, weights, scales }) in blocks.enumerate() {
             let lines = [
-                (block.first, whole.saturating_sub(pattern).div_ceil(patterns), step),
+                (first, whole.saturating_sub(pattern).div_ceil(patterns), step),
                 (whole * step, usize::from(rest > 0 && whole % patterns == pattern), rest),
             ];
             for (first, windows, out_len) in lines.into_iter().filter(|&(_, windows, _)| windows > 0) {
@@ -77,7 +95,7 @@ impl<'a> FlatLine<'a> {
                 taps[..count].iter_mut().for_each(|tap| tap.seen = &tap.seen[first..]);
                 let taps = &taps[..count];
                 let line = DepthwiseLine { taps, windows, weights, out_step: step * patterns, out_len };
-                bytes.depthwise_line(&line, &block.scales, &mut out[first..]);
+                bytes.depthwise_line(&line, scales, &mut out[first..]);
             }
         }
     }
