@@ -3,6 +3,8 @@
 //!
 //! Invariant: the lines under the windows are copied with their padding, so that every tap of every block sees some number.
 
+use arrayvec::ArrayVec;
+
 use super::Windows;
 use super::taps::Taps;
 use crate::simd::bytes::{Bytes, DepthwiseLine, DepthwiseScales, LANES, Tap};
@@ -77,12 +79,8 @@ impl<'a> FlatLine<'a> {
         out: &mut [i8],
     ) {
         let FlatLine { windows, channels, pitch, step, patterns, .. } = *self;
-        let count = windows.taps();
-        let mut seen = [Tap { seen: room, step: step * patterns }; DepthwiseLine::TAPS];
-        for (tap, seen) in seen.iter_mut().enumerate().take(count) {
-            let [row, column] = [tap / windows.kernel[1], tap % windows.kernel[1]];
-            seen.seen = &room[row * pitch + column * windows.dilation[1] * channels..];
-        }
+        let place = |row: usize, column: usize| row * pitch + column * windows.dilation[1] * channels;
+        let [rows, columns] = windows.kernel;
         // Whole blocks, and what is left.
         let (whole, rest) = (out.len() / step, out.len() % step);
         for (pattern, FlatBlock { first, weights, scales }) in blocks.enumerate() {
@@ -91,10 +89,12 @@ impl<'a> FlatLine<'a> {
                 (whole * step, usize::from(rest > 0 && whole % patterns == pattern), rest),
             ];
             for (first, windows, out_len) in lines.into_iter().filter(|&(_, windows, _)| windows > 0) {
-                let mut taps = seen;
-                taps[..count].iter_mut().for_each(|tap| tap.seen = &tap.seen[first..]);
-                let taps = &taps[..count];
-                let line = DepthwiseLine { taps, windows, weights, out_step: step * patterns, out_len };
+                let mut taps = ArrayVec::<Tap<'_>, { DepthwiseLine::TAPS }>::new();
+                for row in 0..rows {
+                    let seen = (0..columns).map(|column| &room[place(row, column) + first..]);
+                    taps.extend(seen.map(|seen| Tap { seen, step: step * patterns }));
+                }
+                let line = DepthwiseLine { taps: &taps, windows, weights, out_step: step * patterns, out_len };
                 bytes.depthwise_line(&line, scales, &mut out[first..]);
             }
         }

@@ -25,10 +25,10 @@ pub(super) struct TapOrder {
     channels: usize,
     /// Pixels that are computed together where all of them see the image.
     together: usize,
-    /// Results of a line of fewer channels than lanes from one block to the next, and blocks after which lanes have the same
-    /// channels again.
+    /// Blocks of channels. Of a line of fewer channels than lanes, results from one block to the next, and blocks after which
+    /// lanes have the same channels again.
     step: usize,
-    patterns: usize,
+    blocks: usize,
     /// True if groups are the columns of windows, one after the other.
     by_column: bool,
 }
@@ -38,17 +38,18 @@ impl TapOrder {
     pub fn of(path: BytesPath, channels: usize, windows: &Windows) -> TapOrder {
         let (kernel, stride) = (windows.kernel, windows.stride[1]);
         let together = if stride == 1 { (LANES / channels.max(1)).max(1) } else { 1 };
-        let patterns = channels >> channels.trailing_zeros().min(LANES.trailing_zeros());
-        let (step, patterns) = match stride == 1 && patterns <= PATTERNS {
-            true => (LANES, patterns),
-            false => (together * channels, 1),
+        let repeated = channels >> channels.trailing_zeros().min(LANES.trailing_zeros());
+        let (step, blocks) = match channels {
+            LANES.. => (LANES, channels.div_ceil(LANES)),
+            _ if stride == 1 && repeated <= PATTERNS => (LANES, repeated),
+            _ => (together * channels, channels.min(1)),
         };
         // Those that `Line::run_columns` has loops for.
         let is_square = kernel == [3, 3] || kernel == [5, 5];
         let has_columns = is_square && windows.dilation[1] == 1 && (1..=2).contains(&stride);
         let shares_columns = !matches!(path.depthwise_order(), DepthwiseOrder::Pairs);
         let by_column = channels >= LANES && has_columns && shares_columns;
-        TapOrder { kernel, channels, together, step, patterns, by_column }
+        TapOrder { kernel, channels, together, step, blocks, by_column }
     }
 
     /// Returns whether a plain loop computes all, which needs no groups.
@@ -69,12 +70,12 @@ impl TapOrder {
     /// Results of a line of few channels from one block to the next, and blocks after which lanes have the same channels again;
     /// `None` if there are as many channels as lanes, or windows are further apart than pixels.
     pub fn flat(&self, windows: &Windows) -> Option<[usize; 2]> {
-        (self.channels < LANES && windows.stride[1] == 1).then_some([self.step, self.patterns])
+        (self.channels < LANES && windows.stride[1] == 1).then_some([self.step, self.blocks])
     }
 
     /// Blocks of channels, or of a line of few channels.
     pub fn blocks(&self) -> usize {
-        if self.channels < LANES { self.patterns.min(self.channels) } else { self.channels.div_ceil(LANES) }
+        self.blocks
     }
 
     /// Groups of a block of channels.
@@ -100,7 +101,7 @@ impl TapOrder {
 
     /// Bytes of the groups of taps, of the weights and of the sums; `None` if they cannot be counted.
     fn lengths(&self) -> Option<[usize; 3]> {
-        let groups = if self.is_plain() { 0 } else { self.blocks().checked_mul(self.depth())? };
+        let groups = if self.is_plain() { 0 } else { self.blocks.checked_mul(self.depth())? };
         let whole = |bytes: usize| bytes.checked_next_multiple_of(size_of::<Group>());
         let weights = self.kernel[0].checked_mul(self.kernel[1])?.checked_mul(self.channels)?;
         let sums = self.channels.checked_mul(size_of::<i32>())?;
@@ -142,7 +143,7 @@ impl Block {
 /// Blocks of channels, of which the last one begins early enough to be whole; or of a line of few channels.
 pub(super) fn blocks(order: &TapOrder) -> impl Iterator<Item = Block> + use<> {
     let TapOrder { channels, step, .. } = *order;
-    (0..order.blocks()).map(move |block| {
+    (0..order.blocks).map(move |block| {
         let first = if channels < LANES { block * step } else { (block * LANES).min(channels - LANES) };
         Block { first, channels, lanes: step.min(LANES) }
     })
@@ -156,11 +157,11 @@ impl PackedTaps {
             DepthwiseOrder::Pairs => "in pairs",
             DepthwiseOrder::Taps => "one after the other",
         };
-        let TapOrder { kernel: [height, width], step, patterns, by_column, .. } =
+        let TapOrder { kernel: [height, width], step, blocks, by_column, .. } =
             TapOrder::of(BytesPath::best(), channels, windows);
         let columns = if by_column { "by columns" } else { "by rows" };
         format!(
-            "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, {patterns} blocks of {step}, then rows and sums"
+            "4 taps of {height}x{width} {columns}, {LANES} lanes {order}, {blocks} blocks of {step}, then rows and sums"
         )
     }
 

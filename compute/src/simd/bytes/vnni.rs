@@ -333,9 +333,9 @@ fn moving_avx512<const D: usize>(
     let mut seen = [taps[0].seen; DepthwiseLine::TAPS];
     seen.iter_mut().zip(taps).for_each(|(seen, tap)| *seen = tap.seen);
     let reach = windows.saturating_sub(1).saturating_mul(step).saturating_add(LANES);
-    assert!(seen.iter().all(|seen| seen.len() >= reach), "a window that does not see the image");
     let depth = if D > 0 { D } else { weights.len() };
     let groups = &seen.as_chunks::<4>().0[..depth];
+    assert!(groups.as_flattened().iter().all(|seen| seen.len() >= reach), "a window that does not see the image");
     for window in 0..windows {
         let mut sums = bytes.starts(scales);
         for (group, seen) in groups.iter().enumerate() {
