@@ -204,6 +204,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn dot_products_are_the_same_wherever_columns_begin_in_a_line_of_the_cache() {
+        use crate::simd::floats::{LANES, Line};
+        let mut random = Random::new(7);
+        for inner in [1039, 1040, 1104, 1121] {
+            let cols = (1 << 18) / inner + 1;
+            let (row, numbers) = (random.floats(inner), random.floats(inner * cols));
+            let mut lines = vec![Line::ZERO; (numbers.len() + LANES) / LANES + 1];
+            let mut all = Vec::new();
+            for before in 0..LANES {
+                let places = &mut bytemuck::cast_slice_mut::<Line, f32>(&mut lines)[before..][..numbers.len()];
+                places.copy_from_slice(&numbers);
+                let lhs = Mat::new(&row, [1, inner], [inner, 1]).unwrap();
+                let rhs = Mat::new(&*places, [cols, inner], [inner, 1]).unwrap().transposed();
+                let mut out = vec![0.0; cols];
+                Fast::multiply(&mut out, lhs, rhs.into(), Terms::default()).unwrap();
+                all.push(out);
+            }
+            assert!(all.iter().all(|out| *out == all[0]), "{inner} x {cols}");
+        }
+    }
+
     /// One suite for every implementation.
     fn agrees_with_the_definition<G: Gemm<f32>>() {
         let mut random = Random::new(1);

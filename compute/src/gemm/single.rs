@@ -4,7 +4,7 @@ use super::tiles::{load, store};
 use super::{Bias, Mat, Terms};
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES, WithFloats};
+use crate::simd::floats::{Floats, LANES, Line, WithFloats};
 use crate::threads::{Cost, for_each_piece_at};
 
 /// A multiplication and an addition where each number of the matrix is used once: 0.14 ns from a second level of cache.
@@ -226,17 +226,17 @@ impl WithFloats for Dots<'_, '_> {
         /// that better than several.
         const LARGE: usize = 1 << 18;
         if self.rhs.rows * self.rhs.cols < LARGE {
-            self.columns::<F, COLUMNS, 1>(floats);
+            self.columns::<F, COLUMNS>(floats);
         } else {
-            self.columns::<F, 1, COLUMNS>(floats);
+            self.columns::<F, 1>(floats);
         }
     }
 }
 
 impl Dots<'_, '_> {
-    /// All columns, so many at once, each with so many sums.
+    /// All columns, so many at once, or one after the other as a stream.
     #[inline(always)]
-    fn columns<F: Floats, const COLUMNS: usize, const SUMS: usize>(self, floats: F) {
+    fn columns<F: Floats, const COLUMNS: usize>(self, floats: F) {
         let Dots { row, rhs, first, terms: Terms { alpha, beta, bias }, out } = self;
         let row = &row.data[..rhs.rows];
         for (group, out) in out.chunks_mut(COLUMNS).enumerate() {
@@ -244,7 +244,10 @@ impl Dots<'_, '_> {
             let last = out.len() - 1;
             let columns: [&[f32]; COLUMNS] =
                 std::array::from_fn(|at| &rhs.data[(first + at.min(last)) * rhs.col_stride..][..rhs.rows]);
-            let sums = dots::<F, COLUMNS, SUMS>(floats, row, columns);
+            let sums = match COLUMNS {
+                1 => [streamed(floats, row, columns[0]); COLUMNS],
+                _ => dots::<F, COLUMNS, 1>(floats, row, columns),
+            };
             for (at, (out, sum)) in out.iter_mut().zip(sums).enumerate() {
                 let old = if beta == 0.0 { 0.0 } else { beta * *out };
                 *out = match bias {
@@ -284,9 +287,66 @@ fn dots<F: Floats, const COLUMNS: usize, const SUMS: usize>(
     }
     let mut totals = [0.0; COLUMNS];
     for at in 0..COLUMNS {
-        let all = sums.iter().skip(1).fold(sums[0][at], |all, sums| floats.fma(floats.splat(1.0), sums[at], all));
-        let tail = &columns[at][whole.len() * LANES..];
-        totals[at] = rest.iter().zip(tail).fold(floats.total(all), |sum, (x, y)| sum + x * y);
+        let mut of_column = [floats.splat(0.0); SUMS];
+        for (sum, sums) in of_column.iter_mut().zip(&sums) {
+            *sum = sums[at];
+        }
+        totals[at] = total(floats, of_column, rest, &columns[at][whole.len() * LANES..]);
     }
     totals
+}
+
+/// The sum of sums that took turns, and of the products behind them.
+#[inline(always)]
+fn total<F: Floats, const SUMS: usize>(floats: F, sums: [F::V; SUMS], row: &[f32], column: &[f32]) -> f32 {
+    let all = sums.iter().skip(1).fold(sums[0], |all, &sum| floats.fma(floats.splat(1.0), sum, all));
+    row.iter().zip(column).fold(floats.total(all), |sum, (x, y)| sum + x * y)
+}
+
+/// As [`dots`] of one column that takes turns with four sums, to the bit, for a column that comes from far: it is read in
+/// whole lines of the cache. Where they do not begin with the column, numbers are in other lanes of the sums than there,
+/// each as many places on, and the lanes of all sums are moved back at the end.
+#[inline(always)]
+fn streamed<F: Floats>(floats: F, row: &[f32], column: &[f32]) -> f32 {
+    /// Sums that take turns.
+    const SUMS: usize = 4;
+    /// Lines that are asked for before they are read.
+    const AHEAD: usize = 48;
+    let whole = row.len() - row.len() % LANES;
+    // Numbers of the line that the column begins in which are before it.
+    let before = column.as_ptr().addr() % size_of::<Line>() / size_of::<f32>();
+    if before == 0 || whole == 0 {
+        let [total] = dots::<F, 1, SUMS>(floats, row, [column]);
+        return total;
+    }
+    let ((row, row_rest), (column, column_rest)) = (row.split_at(whole), column.split_at(whole));
+    let ((x_first, xs), (y_first, ys)) = (row.split_at(LANES - before), column.split_at(LANES - before));
+    let ((xs, x_last), (ys, y_last)) = (xs.as_chunks::<LANES>(), ys.as_chunks::<LANES>());
+    let mut sums = [floats.splat(0.0); SUMS];
+    // Zeros, where a line has numbers that are not the column's, change no sum.
+    let (zero, empty) = (floats.splat(0.0), LANES - before);
+    let x = floats.moved(zero, floats.load_some(x_first, 0.0), empty);
+    let y = floats.moved(zero, floats.load_some(y_first, 0.0), empty);
+    sums[0] = floats.fma(x, y, zero);
+    let ((x_turns, x_behind), (y_turns, y_behind)) = (xs.as_chunks::<SUMS>(), ys.as_chunks::<SUMS>());
+    for (x, y) in x_turns.iter().zip(y_turns) {
+        for k in 0..SUMS {
+            floats.prefetch(y[k].as_ptr().wrapping_add(AHEAD * LANES).cast());
+            let sum = &mut sums[(k + 1) % SUMS];
+            *sum = floats.fma(floats.load(&x[k]), floats.load(&y[k]), *sum);
+        }
+    }
+    for k in 0..SUMS {
+        let sum = &mut sums[(k + 1) % SUMS];
+        if k < y_behind.len() {
+            *sum = floats.fma(floats.load(&x_behind[k]), floats.load(&y_behind[k]), *sum);
+        } else if k == y_behind.len() {
+            *sum = floats.fma(floats.load_some(x_last, 0.0), floats.load_some(y_last, 0.0), *sum);
+        }
+    }
+    let mut moved = sums;
+    for k in 0..SUMS {
+        moved[k] = floats.moved(sums[k], sums[(k + 1) % SUMS], before);
+    }
+    total(floats, moved, row_rest, column_rest)
 }

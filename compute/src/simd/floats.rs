@@ -94,6 +94,15 @@ pub(crate) trait Floats: Vectors {
         self.store(v, &mut numbers);
         to.copy_from_slice(&numbers[..to.len()]);
     }
+    /// The lanes of `a` from number `by` on, up to [`LANES`], and behind them the first ones of `b`.
+    #[inline(always)]
+    fn moved(self, a: Self::V, b: Self::V, by: usize) -> Self::V {
+        let (mut numbers, mut moved) = ([[0.0; LANES]; 2], [0.0; LANES]);
+        self.store(a, &mut numbers[0]);
+        self.store(b, &mut numbers[1]);
+        moved.copy_from_slice(&numbers.as_flattened()[by..][..LANES]);
+        self.load(&moved)
+    }
     /// Of each group of `GROUP` lanes, a power of two up to [`HALF`], the number at one place of the group in all its lanes.
     #[inline(always)]
     fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
@@ -315,7 +324,7 @@ mod tests {
     struct All([[f32; LANES]; 3]);
 
     impl WithFloats for All {
-        type Output = [[f32; LANES]; 12];
+        type Output = [[f32; LANES]; 14];
 
         #[inline(always)]
         fn run<F: Floats>(self, floats: F) -> Self::Output {
@@ -333,6 +342,8 @@ mod tests {
                 floats.splat(floats.peak(c)),
                 floats.load_some(&self.0[0][..11], 7.0),
                 floats.load_some(&self.0[1][..5], -1.0),
+                floats.moved(a, b, 5),
+                floats.moved(b, c, LANES),
             ];
             results.map(|v| {
                 let mut numbers = [0.0; LANES];
@@ -441,7 +452,7 @@ mod tests {
         (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
         (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let bits =
-            |results: [[f32; LANES]; 12]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+            |results: [[f32; LANES]; 14]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
         let want = bits(FloatPath::Plain.run(All(numbers)));
         for path in FloatPath::all().into_iter().flatten() {
             // Products of small whole numbers are exact.

@@ -158,6 +158,17 @@ impl Floats for Avx512Floats {
     }
 
     #[inline(always)]
+    fn moved(self, a: Self::V, b: Self::V, by: usize) -> Self::V {
+        const LANE: [i32; LANES] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+        assert!(by <= LANES, "{by} lanes of a vector");
+        // SAFETY: there are 16 numbers, and the token exists. The instruction takes lanes of `b` as those behind `a`.
+        unsafe {
+            let lanes = _mm512_add_epi32(_mm512_loadu_epi32(LANE.as_ptr()), _mm512_set1_epi32(by as i32));
+            _mm512_permutex2var_ps(a, lanes, b)
+        }
+    }
+
+    #[inline(always)]
     fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
         let lanes = const { first_of_groups::<GROUP>() };
         // SAFETY: there are 16 numbers, and the token exists. The instruction takes numbers of lanes modulo 16.
