@@ -6,6 +6,7 @@
 //! down what was summed before it. Invariant: everything is computed in `f32`, whatever the elements are. A query that
 //! may look at no key becomes NaN.
 
+mod single;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use crate::layout::reach;
 use crate::number::{Cast, Compute, Number};
 use crate::simd::wide;
 use crate::threads::{Columns, Cost, Write, WriteAll, WriteColumns, try_for_each_at};
+use single::Single;
 
 /// Queries worked on at a time.
 const QUERIES: usize = 64;
@@ -143,6 +145,11 @@ pub trait Rows: Sync {
     /// Returns an error unless elements up to `reach`, of rows of `dim`, are there.
     fn expect(&self, reach: usize, dim: usize) -> Result<(), Error>;
 
+    /// Returns all elements, where memory holds them as `f32`.
+    fn floats(&self) -> Option<&[f32]> {
+        None
+    }
+
     /// Returns rows of a `shape` of rows and elements, `step` elements apart, the first at element `first`. They are converted
     /// into the buffer unless memory holds them as `f32` already.
     fn rows<'s>(
@@ -162,6 +169,11 @@ impl<T: Number + Sync> Rows for Floats<'_, T> {
         expect_elements("an operand", self.0.len(), reach)
     }
 
+    fn floats(&self) -> Option<&[f32]> {
+        // A slice of `f32` casts to itself; another type of this width does not come here.
+        if T::SCALAR_TYPE == f32::SCALAR_TYPE { bytemuck::try_cast_slice(self.0).ok() } else { None }
+    }
+
     fn rows<'s>(
         &'s self,
         first: usize,
@@ -169,10 +181,7 @@ impl<T: Number + Sync> Rows for Floats<'_, T> {
         [count, dim]: [usize; 2],
         buffer: &'s mut [f32],
     ) -> Result<Mat<'s, f32>, Error> {
-        // A slice of `f32` casts to itself; another type of this width does not come here.
-        if T::SCALAR_TYPE == f32::SCALAR_TYPE
-            && let Ok(floats) = bytemuck::try_cast_slice::<T, f32>(self.0)
-        {
+        if let Some(floats) = self.floats() {
             return Mat::new(floats.get(first..).unwrap_or(&[]), [count, dim], [step, 1]);
         }
         for (row, to) in buffer.chunks_exact_mut(dim.max(1)).enumerate().take(count) {
@@ -266,6 +275,10 @@ impl<R: Rows> Attention<'_, R> {
             return Ok(());
         }
         self.expect(out.len(), scratch.len())?;
+        if let Some(single) = self.single() {
+            single.run(out, scratch);
+            return Ok(());
+        }
         let Geometry { batch, heads, queries, keys, dim, query_strides, .. } = *geometry;
         let (each, lane) = (geometry.heads_of_piece().max(1), geometry.lane().max(1));
         let cost = Cost::nanoseconds(ELEMENT * each as f64 * queries as f64 * keys as f64 * dim as f64);
@@ -290,6 +303,21 @@ impl<R: Rows> Attention<'_, R> {
             })?;
         }
         Ok(())
+    }
+
+    /// The operands of one query per head, if keys and values need not be converted.
+    fn single(&self) -> Option<Single<'_>> {
+        let [query, key, value] = [self.query.floats()?, self.key.floats()?, self.value.floats()?];
+        let geometry = self.geometry;
+        if geometry.queries != 1 || geometry.converted || geometry.repeats() > QUERIES {
+            return None;
+        }
+        let (seen, mask) = match self.visible {
+            Visible::All => (geometry.keys, None),
+            Visible::Causal(start) => (geometry.keys.min(start.saturating_add(1)), None),
+            Visible::Mask(mask) => (geometry.keys, Some(mask)),
+        };
+        Some(Single { geometry, query, key, value, seen, mask, scale: self.scale })
     }
 
     fn expect(&self, out: usize, scratch: usize) -> Result<(), Error> {

@@ -66,9 +66,14 @@ impl WithFloats for Rows<'_, '_> {
     }
 }
 
-/// Adds rows, each times its factor, to the output.
+/// Adds rows, each times its factor, to the output, one after the other.
 #[inline(always)]
-fn add_rows<F: Floats, const ROWS: usize>(floats: F, rows: [&[f32]; ROWS], factors: [f32; ROWS], out: &mut [f32]) {
+pub(crate) fn add_rows<F: Floats, const ROWS: usize>(
+    floats: F,
+    rows: [&[f32]; ROWS],
+    factors: [f32; ROWS],
+    out: &mut [f32],
+) {
     let (vectors, rest) = out.as_chunks_mut::<LANES>();
     let last = vectors.len() * LANES;
     let rows = rows.map(|row| (&row.as_chunks::<LANES>().0[..vectors.len()], &row[last..][..rest.len()]));

@@ -97,7 +97,8 @@ impl Product for BlockRows<'_> {
             }
         }
         let offset = Bits::Four.offset();
-        dot.add_blocks(&mut floats, &ScaledBlocks { inputs: bytes, row_sums, tiles, scales, groups, offset });
+        let first = at.to_row == 0;
+        dot.add_blocks(&mut floats, &ScaledBlocks { inputs: bytes, row_sums, tiles, scales, groups, offset, first });
         for (row, floats) in floats.iter().enumerate() {
             let to = &mut to.row(at.to_row + row)[at.to_column..];
             for ((tile, floats), to) in floats.iter().enumerate().zip(to.chunks_mut(CHANNELS)) {

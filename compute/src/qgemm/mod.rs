@@ -23,7 +23,7 @@ use std::ops::Range;
 use crate::error::{Error, ErrorKind, room};
 use crate::simd::dot::{CHANNELS, Dot, WithDot};
 use crate::simd::path::Path;
-use crate::threads::{Columns, Cost, WriteAll, WriteColumns, for_each_at};
+use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each_at};
 
 /// Limits of a real result, smallest and largest.
 pub type Limits = [f32; 2];
@@ -35,7 +35,8 @@ pub const UNLIMITED: Limits = [f32::NEG_INFINITY, f32::INFINITY];
 trait Product: Sync {
     type Out: Send;
 
-    /// True if a block of four rows takes four tiles at once; if not, of six rows two.
+    /// True if a block of up to four rows takes four tiles at once; if not, of six rows two, and of [`FEW_ROWS`] one: what
+    /// comes from memory is read as one stream.
     const MANY_TILES: bool;
 
     /// Packed weights; their channels are the columns of the output.
@@ -55,6 +56,8 @@ struct Place {
     to_column: usize,
 }
 
+/// Rows, up to which a product waits for its weights more than it computes.
+const FEW_ROWS: usize = 4;
 /// Channels of a piece that a thread takes.
 const PIECE_CHANNELS: usize = 4 * CHANNELS;
 /// Rows of a piece that a thread takes.
@@ -84,12 +87,19 @@ fn multiply<P: Product>(product: &P, path: Path, rows: usize, out: &mut [P::Out]
             path.run(Piece { product, rows: first..first + count, first_tile: 0, out: Columns::all(out, channels) });
         });
     } else {
-        let pieces = WriteColumns(out, channels, PIECE_CHANNELS);
-        for_each_at(cost(rows, PIECE_CHANNELS), pieces, |index, out| {
-            path.run(Piece { product, rows: 0..rows, first_tile: index * (PIECE_CHANNELS / CHANNELS), out });
+        let each = if rows <= FEW_ROWS { streamed(channels) } else { PIECE_CHANNELS };
+        for_each_at(cost(rows, each), WriteColumns(out, channels, each), |index, out| {
+            path.run(Piece { product, rows: 0..rows, first_tile: index * (each / CHANNELS), out });
         });
     }
     Ok(())
+}
+
+/// Channels of a piece whose weights a thread reads as one stream: few long ones, as memory is slow at the begin of each.
+fn streamed(channels: usize) -> usize {
+    /// Pieces of a thread: what is left when one is done first is shared.
+    const PARTS: usize = 2;
+    channels.div_ceil(threads::current() * PARTS).next_multiple_of(CHANNELS).max(CHANNELS)
 }
 
 /// Some rows and channels of a product.
@@ -106,12 +116,13 @@ impl<P: Product> WithDot for Piece<'_, P> {
     #[inline(always)]
     fn run<D: Dot>(mut self, dot: D) {
         let tiles = self.out.columns().div_ceil(CHANNELS);
-        let many = D::TILES >= 4 && (P::MANY_TILES || self.rows.len() == 1);
+        let many = D::TILES >= 4 && P::MANY_TILES;
+        let two = D::TILES >= 2 && (P::MANY_TILES || self.rows.len() > FEW_ROWS);
         let mut tile = 0;
         while tile < tiles {
             tile += match tiles - tile {
                 4.. if many => self.all_rows::<D, 4>(dot, tile),
-                2.. if D::TILES >= 2 => self.all_rows::<D, 2>(dot, tile),
+                2.. if two => self.all_rows::<D, 2>(dot, tile),
                 _ => self.all_rows::<D, 1>(dot, tile),
             };
         }

@@ -102,7 +102,7 @@ pub(crate) trait Dot: Copy {
     }
     /// Float of each channel of a tile, in order.
     fn to_array(self, floats: Self::Floats) -> [f32; CHANNELS];
-    /// Asks for a line to be brought to the second level of cache, if the machine wants to know. The line may be anywhere.
+    /// Asks for a line to be brought to the cache, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Group) {}
 }
@@ -119,6 +119,8 @@ pub(crate) struct ScaledBlocks<'a, const R: usize, const C: usize> {
     pub groups: usize,
     /// Number that is added to each weight.
     pub offset: i32,
+    /// True if these are the first rows that the weights are read for: they come from memory.
+    pub first: bool,
 }
 
 impl<'a, const R: usize, const C: usize> ScaledBlocks<'a, R, C> {
@@ -138,16 +140,20 @@ impl<'a, const R: usize, const C: usize> ScaledBlocks<'a, R, C> {
         starts
     }
 
-    /// Asks for this block of the tiles that are computed next. Tiles lie one behind the other, and each is too short for the
-    /// machine to foresee more than its end: a single row would wait for all of them.
+    /// Asks for weights some way behind those of a block, of this tile or of those that lie behind it, if they come from memory:
+    /// a machine foresees less of them than it may read at once.
     #[inline(always)]
     pub(super) fn prefetch<D: Dot>(&self, dot: D, block: usize) {
-        for (tile, scales) in self.tiles.iter().zip(self.scales) {
-            let next = tile.as_ptr().wrapping_add(C * tile.len() + block * self.groups);
+        /// Lines ahead: as many as the first level of cache has room for beside what is in use.
+        const AHEAD: usize = 128;
+        if !self.first {
+            return;
+        }
+        for tile in self.tiles {
+            let ahead = tile.as_ptr().wrapping_add(block * self.groups + AHEAD);
             for group in 0..self.groups {
-                dot.prefetch(next.wrapping_add(group));
+                dot.prefetch(ahead.wrapping_add(group));
             }
-            dot.prefetch(scales.as_ptr().wrapping_add(C * scales.len() + block).cast());
         }
     }
 
@@ -212,9 +218,7 @@ pub(super) fn add_blocks<D: Dot, const R: usize, const C: usize>(
     blocks: &ScaledBlocks<'_, R, C>,
 ) {
     for block in 0..blocks.count() {
-        if R == 1 {
-            blocks.prefetch(dot, block);
-        }
+        blocks.prefetch(dot, block);
         let mut sums = [dot.start_rows(blocks.starts(block)); C];
         let (tiles, inputs) = blocks.at(block);
         add_halves(dot, &mut sums, tiles, inputs);

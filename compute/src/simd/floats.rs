@@ -73,6 +73,15 @@ pub(crate) trait Floats: Vectors {
     fn greater(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// The sum of the lanes: of those eight apart, then four, two and one.
     fn total(self, v: Self::V) -> f32;
+    /// The [`Floats::total`] of each vector.
+    #[inline(always)]
+    fn totals(self, vectors: [Self::V; LANES]) -> Self::V {
+        let mut totals = [0.0; LANES];
+        for (total, vector) in totals.iter_mut().zip(vectors) {
+            *total = self.total(vector);
+        }
+        self.load(&totals)
+    }
     /// The greatest of the lanes, and any number or NaN where one is NaN.
     #[inline(always)]
     fn peak(self, v: Self::V) -> f32 {
@@ -324,7 +333,7 @@ mod tests {
     struct All([[f32; LANES]; 3]);
 
     impl WithFloats for All {
-        type Output = [[f32; LANES]; 14];
+        type Output = [[f32; LANES]; 15];
 
         #[inline(always)]
         fn run<F: Floats>(self, floats: F) -> Self::Output {
@@ -342,6 +351,7 @@ mod tests {
                 floats.splat(floats.peak(c)),
                 floats.load_some(&self.0[0][..11], 7.0),
                 floats.load_some(&self.0[1][..5], -1.0),
+                floats.totals(std::array::from_fn(|at| [a, b, c][at % 3])),
                 floats.moved(a, b, 5),
                 floats.moved(b, c, LANES),
             ];
@@ -452,7 +462,7 @@ mod tests {
         (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
         (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let bits =
-            |results: [[f32; LANES]; 14]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+            |results: [[f32; LANES]; 15]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
         let want = bits(FloatPath::Plain.run(All(numbers)));
         for path in FloatPath::all().into_iter().flatten() {
             // Products of small whole numbers are exact.

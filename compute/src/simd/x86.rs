@@ -254,11 +254,11 @@ macro_rules! loops_apart {
     };
 }
 
-/// [`Dot::prefetch`]. All lines of some tiles are asked for at once: more than the first level of cache has room for.
+/// [`Dot::prefetch`].
 #[inline(always)]
 fn prefetch(line: *const Group) {
     // SAFETY: every processor of this architecture has the instruction, and it reads nothing.
-    unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) }
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
 }
 
 /// [`Dot::add_bytes`]: two rows at a time, whose sums of lower and of upper halves fit the registers.
@@ -302,9 +302,7 @@ fn add_blocks_avx2<const R: usize, const C: usize>(
     blocks: &ScaledBlocks<'_, R, C>,
 ) {
     for block in 0..blocks.count() {
-        if R == 1 {
-            blocks.prefetch(dot, block);
-        }
+        blocks.prefetch(dot, block);
         let (tiles, inputs) = blocks.at(block);
         for (tile, (groups, scales)) in tiles.into_iter().zip(blocks.scales).enumerate() {
             let mut sums = dot.start_rows(blocks.starts(block));

@@ -137,6 +137,17 @@ impl Floats for Avx512Floats {
     }
 
     #[inline(always)]
+    fn totals(self, vectors: [Self::V; LANES]) -> Self::V {
+        let mut lanes = self.transposed(vectors);
+        for half in [8, 4, 2, 1] {
+            for lane in 0..half {
+                lanes[lane] = self.plus(lanes[lane], lanes[lane + half]);
+            }
+        }
+        lanes[0]
+    }
+
+    #[inline(always)]
     fn peak(self, v: Self::V) -> f32 {
         // SAFETY: the token exists.
         unsafe {
