@@ -42,7 +42,10 @@ where
     if low > -ROUNDED && high < ROUNDED {
         wide(|| {
             for (to, &from) in to.iter_mut().zip(from) {
-                let value = (Cast::<f32>::cast(from) * inverse).max(low).min(high);
+                let value = Cast::<f32>::cast(from) * inverse;
+                // Comparisons that NaN fails: one instruction each.
+                let value = if value > low { value } else { low };
+                let value = if value < high { value } else { high };
                 // The low bits of the sum are the integer: no conversion, which would have to look for overflow.
                 *to = ((value + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()) as i32).wrapping_add(zero).cast();
             }
