@@ -32,8 +32,15 @@ fn naive(geometry: &Geometry, [query, key, value]: [&[f32]; 3], causal: bool, sc
 fn blocks_agree_with_the_definition() {
     let mut random = Random::new(41);
     // More keys than a block, one query per head and several, heads that share keys.
-    for (queries, keys, heads, key_heads) in [(1, 700, 4, 2), (3, 9, 2, 2), (70, 600, 2, 1), (1, 1, 1, 1)] {
-        let dim = 5;
+    let cases = [
+        (1, 700, 4, 2, 5),
+        (1, 531, 6, 3, 40),
+        (1, 19, 2, 2, 64),
+        (3, 9, 2, 2, 5),
+        (70, 600, 2, 1, 5),
+        (1, 1, 1, 1, 5),
+    ];
+    for (queries, keys, heads, key_heads, dim) in cases {
         let (query_strides, key_strides) =
             (Strides::new(queries, heads, dim, false), Strides::new(keys, key_heads, dim, false));
         let geometry =
@@ -52,6 +59,37 @@ fn blocks_agree_with_the_definition() {
             }
         }
     }
+}
+
+#[test]
+fn one_query_does_not_see_what_a_mask_hides() {
+    let mut random = Random::new(47);
+    let (all, seen, heads, key_heads, dim) = (800, 530, 4, 2, 24);
+    let query = random.floats(heads * dim);
+    let (key, value) = (random.floats(all * key_heads * dim), random.floats(all * key_heads * dim));
+    let mask: Vec<f32> = (0..all).map(|at| if at < seen { 0.0 } else { f32::NEG_INFINITY }).collect();
+    let run = |keys: usize, visible: Visible<'_>| {
+        let (query_strides, key_strides) =
+            (Strides::new(1, heads, dim, false), Strides::new(keys, key_heads, dim, false));
+        let geometry = Geometry {
+            batch: 1,
+            heads,
+            key_heads,
+            queries: 1,
+            keys,
+            dim,
+            converted: false,
+            query_strides,
+            key_strides,
+        };
+        let [query, key, value] = [&query, &key, &value].map(|list| Floats(&list[..]));
+        let (mut out, mut scratch) = (vec![0.0f32; heads * dim], vec![0.0; geometry.scratch()]);
+        Attention { geometry, query, key, value, visible, scale: 0.3 }.run(&mut out, &mut scratch).unwrap();
+        out
+    };
+    let want = run(seen, Visible::All);
+    assert_eq!(run(all, Visible::Mask(&mask)), want);
+    assert_eq!(run(all, Visible::Causal(seen - 1)), want);
 }
 
 /// `[batch, a, b, dim]` as `[batch, b, a, dim]`.
