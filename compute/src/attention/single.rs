@@ -22,7 +22,7 @@ pub(super) struct Single<'a> {
     pub value: &'a [f32],
     /// Positions that queries look at, from the first on.
     pub seen: usize,
-    /// What is added to the score of each position.
+    /// A number that is added to the score of each position, if there are such.
     pub mask: Option<&'a [f32]>,
     pub scale: f32,
 }
