@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use crate::simd::bytes::{Bytes, BytesPath, WithBytes};
 use crate::simd::dot::{CHANNELS, Dot, Group, WithDot};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, Line, WithFloats, add_products};
+use crate::simd::floats::{Floats, Line, WithFloats};
 use crate::simd::path::Path;
+use crate::simd::products::{Ahead, add_products};
 
 /// The most that one thread does in a second.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +78,7 @@ impl WithFloats for Products {
                 let weights = [[Line::ZERO; $tiles]; DEPTH];
                 let mut sums = [[floats.splat(0.0); $tiles]; ROWS];
                 for _ in 0..TIMES {
-                    add_products(floats, black_box(rows), black_box(&weights), &mut sums);
+                    add_products(floats, black_box(rows), black_box(&weights), Ahead::rows(&weights), &mut sums);
                 }
                 let mut out = [0.0; crate::simd::floats::LANES];
                 sums.into_iter().flatten().for_each(|sum| floats.store(sum, black_box(&mut out)));

@@ -11,6 +11,7 @@ pub(crate) mod exponential;
 pub(crate) mod float_path;
 pub(crate) mod floats;
 pub(crate) mod path;
+pub(crate) mod products;
 mod table;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod token;

@@ -12,7 +12,8 @@ use crate::functions::gcd;
 use crate::gemm::single::LOADED;
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products, add_products_of};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
+use crate::simd::products::{Ahead, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each, for_each_at};
 
@@ -127,23 +128,23 @@ impl WithFloats for Part<'_, '_> {
     fn run<F: Floats>(self, floats: F) {
         if F::TILES == 1 {
             return match floats.half().filter(|_| self.image.blocks.columns(self.block).len() <= HALF) {
-                Some(half) => self.rows::<F::Half, 12, 1>(half),
-                None => self.rows::<F, 6, 1>(floats),
+                Some(half) => self.rows::<F::Half, 12, 6, 1>(half),
+                None => self.rows::<F, 6, 3, 1>(floats),
             };
         }
         match self.image.blocks.tiles(self.block) {
-            4 => self.rows::<F, 6, 4>(floats),
-            3 => self.rows::<F, 8, 3>(floats),
-            2 => self.rows::<F, 10, 2>(floats),
-            _ => self.rows::<F, 12, 1>(floats),
+            4 => self.rows::<F, 6, 5, 4>(floats),
+            3 => self.rows::<F, 8, 6, 3>(floats),
+            2 => self.rows::<F, 10, 7, 2>(floats),
+            _ => self.rows::<F, 12, 6, 1>(floats),
         }
     }
 }
 
 impl Part<'_, '_> {
-    /// Tiles of so many pixels and vectors.
+    /// Tiles of so many pixels and vectors, or of fewer pixels where that is enough.
     #[inline(always)]
-    fn rows<F: Vectors, const ROWS: usize, const TILES: usize>(self, floats: F) {
+    fn rows<F: Vectors, const ROWS: usize, const LESS: usize, const TILES: usize>(self, floats: F) {
         let (image, geometry) = (self.image, self.image.geometry);
         let channels = Channels::new(floats, image, [self.group, self.block], self.offset);
         let first = self.group * geometry.group_channels()[0];
@@ -155,6 +156,9 @@ impl Part<'_, '_> {
             false => (pixels, 1),
         };
         let rows = pixels.checked_div(row_len).unwrap_or(0);
+        // Of the weights of transposed ones a tile reads some.
+        let is_last = self.block + 1 == image.blocks.count() || geometry.transposed;
+        let tiles = if is_last { 0 } else { pixels.div_ceil(ROWS) };
         for (row, phase) in (0..rows).flat_map(|row| (0..step.min(row_len)).map(move |phase| (row, phase))) {
             let (start_pixel, count_here) = (row * row_len + phase, (row_len - phase).div_ceil(step));
             let mut met = [Met::default(); 2];
@@ -164,12 +168,18 @@ impl Part<'_, '_> {
             }
             let mut done = 0;
             while done < count_here {
-                let (count, to) = (ROWS.min(count_here - done), start_pixel + done * step);
+                // As even as they can be: of few rows weights are read slower than registers take them.
+                let left = count_here - done;
+                let (count, to) = (left.div_ceil(left.div_ceil(ROWS)), start_pixel + done * step);
+                let ahead = Ahead::block(channels.weights, channels.weights.len(), [done.div_ceil(ROWS), tiles]);
                 let (channels, out) = (&channels, &mut *self.out);
+                let tile = Pixels { image, channels, first, from, to, step, met, count, ahead, out };
                 if count == 1 {
-                    floats.apart(Tile::<F, 1, TILES> { image, channels, first, from, to, step, met, count, out });
+                    floats.apart(Tile::<F, 1, TILES>(tile));
+                } else if count <= LESS {
+                    floats.apart(Tile::<F, LESS, TILES>(tile));
                 } else {
-                    floats.apart(Tile::<F, ROWS, TILES> { image, channels, first, from, to, step, met, count, out });
+                    floats.apart(Tile::<F, ROWS, TILES>(tile));
                 }
                 // The next pixels of the row of a transposed one meet the next ones of the input.
                 met[1].place += count as isize;
@@ -179,9 +189,8 @@ impl Part<'_, '_> {
     }
 }
 
-/// A block of output channels at up to `ROWS` pixels, from inputs to results in memory: a function of its own, so that sums
-/// stay in registers.
-struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
+/// A block of output channels at some pixels.
+struct Pixels<'a, 'o, F: Vectors, const TILES: usize> {
     image: &'a Image<'a>,
     channels: &'a Channels<'a, F, TILES>,
     /// First input channel of the group.
@@ -194,18 +203,22 @@ struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize> {
     /// Of a transposed convolution: what the first pixel meets, down and right.
     met: [Met; 2],
     count: usize,
+    ahead: Ahead,
     out: &'a mut Columns<'o, f32>,
 }
+
+/// Up to `ROWS` pixels, from inputs to results in memory: a function of its own, so that sums stay in registers.
+struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize>(Pixels<'a, 'o, F, TILES>);
 
 impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
-        let Tile { image, channels, first, from, to, step, met, count, out } = self;
+        let Pixels { image, channels, first, from, to, step, met, count, ahead, out } = self.0;
         let mut sums = channels.start::<ROWS>();
         if image.geometry.transposed {
             image.add_transposed(floats, first, (met, count), channels.weights, &mut sums);
         } else {
-            image.add(floats, first, [from + to, count], channels.weights, &mut sums);
+            image.add(floats, first, [from + to, count], (channels.weights, ahead), &mut sums);
         }
         channels.write(floats, &sums, [to, step, count], out);
     }
@@ -219,7 +232,7 @@ impl Image<'_> {
         floats: F,
         group: usize,
         [first, count]: [usize; 2],
-        weights: &[[Line; TILES]],
+        (weights, ahead): (&[[Line; TILES]], Ahead),
         sums: &mut [[F::V; TILES]; ROWS],
     ) {
         let Image { geometry, data, packed, .. } = self;
@@ -228,13 +241,13 @@ impl Image<'_> {
         if self.is_pointwise {
             let stride = images.channels.0;
             if count == ROWS {
-                return add_products_of(floats, (&data[first * stride + group..], stride), weights, sums);
+                return add_products_of(floats, (&data[first * stride + group..], stride), weights, ahead, sums);
             }
             let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];
             }
-            return add_products(floats, rows, weights, sums);
+            return add_products(floats, rows, weights, ahead, sums);
         }
         let Slide { kernel: width, dilation, input, .. } = slides[2];
         let (mut y, mut x) = (first / to.sizes[2], first % to.sizes[2]);
@@ -262,8 +275,8 @@ impl Image<'_> {
                         *row = &data[y as usize * images.strides[1] + x as usize * images.strides[2] + group..][..len];
                     }
                 }
-                let weights = &weights[(ky * width + kx) * channels..][..len];
-                add_products(floats, rows, weights, sums);
+                let first = (ky * width + kx) * channels;
+                add_products(floats, rows, &weights[first..][..len], ahead.at_row(first), sums);
             }
         }
     }
@@ -292,7 +305,7 @@ impl Image<'_> {
                 let weights = &weights[(ky * width + kx) * channels..][..channels];
                 if count == ROWS && start >= 0 && start as usize + ROWS <= images.sizes[2] {
                     let pixels = &line[start as usize * images.strides[2] + group..];
-                    add_products_of(floats, (pixels, images.strides[2]), weights, sums);
+                    add_products_of(floats, (pixels, images.strides[2]), weights, Ahead::rows(weights), sums);
                     continue;
                 }
                 let mut rows = [&packed.zeros()[..channels]; ROWS];
@@ -302,7 +315,7 @@ impl Image<'_> {
                         *place = &line[at * images.strides[2] + group..][..channels];
                     }
                 }
-                add_products(floats, rows, weights, sums);
+                add_products(floats, rows, weights, Ahead::rows(weights), sums);
             }
         }
     }

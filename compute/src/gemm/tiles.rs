@@ -11,7 +11,8 @@ use arrayvec::ArrayVec;
 use super::blocks::{Blocks, Columns as Rhs, DEPTH, Panel};
 use super::{Bias, Mat, Terms};
 use crate::simd::apart::{Apart, each_row};
-use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats, add_products};
+use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
+use crate::simd::products::{Ahead, add_products};
 use crate::threads::Columns;
 
 /// Rows that meet a packed block once, in one tile: such blocks are read one after the other from begin to end, as memory is
@@ -96,21 +97,21 @@ impl<R: Rhs> Part<'_, '_, R> {
         (blocks, block): (&Blocks, usize),
     ) {
         if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
-            return self.block::<F::Half, 12, 6, 1>(half, lhs, range, (blocks, block));
+            return self.block::<F::Half, 12, 9, 6, 1>(half, lhs, range, (blocks, block));
         }
         match (F::TILES, blocks.tiles(block)) {
-            (1, _) => self.block::<F, 6, 3, 1>(floats, lhs, range, (blocks, block)),
-            (_, 4) => self.block::<F, 6, 3, 4>(floats, lhs, range, (blocks, block)),
-            (_, 3) => self.block::<F, 8, 4, 3>(floats, lhs, range, (blocks, block)),
-            (_, 2) => self.block::<F, 10, 5, 2>(floats, lhs, range, (blocks, block)),
-            _ => self.block::<F, 12, 6, 1>(floats, lhs, range, (blocks, block)),
+            (1, _) => self.block::<F, 6, 5, 3, 1>(floats, lhs, range, (blocks, block)),
+            (_, 4) => self.block::<F, 6, 5, 3, 4>(floats, lhs, range, (blocks, block)),
+            (_, 3) => self.block::<F, 8, 7, 4, 3>(floats, lhs, range, (blocks, block)),
+            (_, 2) => self.block::<F, 10, 8, 5, 2>(floats, lhs, range, (blocks, block)),
+            _ => self.block::<F, 12, 9, 6, 1>(floats, lhs, range, (blocks, block)),
         }
     }
 
-    /// All rows of a block, in tiles of `ROWS`, or of `HALF` and of one where there are not as many; of the sums, those over
+    /// All rows of a block, in tiles of `ROWS`, or of `LESS`, `HALF` and one where that is enough; of the sums, those over
     /// the columns that `lhs` has, which meet these rows of the right operand.
     #[inline(always)]
-    fn block<F: Vectors, const ROWS: usize, const HALF: usize, const TILES: usize>(
+    fn block<F: Vectors, const ROWS: usize, const LESS: usize, const HALF: usize, const TILES: usize>(
         &mut self,
         floats: F,
         lhs: Mat<'_, f32>,
@@ -128,14 +129,20 @@ impl<R: Rhs> Part<'_, '_, R> {
         let mut panel = Panel::<TILES>::new();
         let weights = self.rhs.rows::<TILES>(blocks, block, range, &mut panel);
         let mut tile = Tile { lhs, step, columns: &columns, places: &places, out: &mut self.out };
+        let tiles = if R::PACKED && block + 1 < blocks.count() { lhs.rows.div_ceil(ROWS) } else { 0 };
         let mut row = 0;
         while row < lhs.rows {
+            // As even as they can be: of few rows weights are read slower than registers take them.
             let left = lhs.rows - row;
-            row += match left {
+            let count = left.div_ceil(left.div_ceil(ROWS));
+            let weights = (weights, Ahead::block(weights, blocks.depth, [row.div_ceil(ROWS), tiles]));
+            match count {
                 1 => tile.rows::<F, 1, TILES>(floats, weights, [row, 1]),
-                _ if left <= HALF => tile.rows::<F, HALF, TILES>(floats, weights, [row, left]),
-                _ => tile.rows::<F, ROWS, TILES>(floats, weights, [row, left.min(ROWS)]),
-            };
+                _ if count <= HALF => tile.rows::<F, HALF, TILES>(floats, weights, [row, count]),
+                _ if count <= LESS => tile.rows::<F, LESS, TILES>(floats, weights, [row, count]),
+                _ => tile.rows::<F, ROWS, TILES>(floats, weights, [row, count]),
+            }
+            row += count;
         }
     }
 }
@@ -151,14 +158,14 @@ struct Tile<'t, 'o> {
 }
 
 impl Tile<'_, '_> {
-    /// Some rows, up to `ROWS`; returns how many.
+    /// Some rows, up to `ROWS`.
     #[inline(always)]
     fn rows<F: Vectors, const ROWS: usize, const TILES: usize>(
         &mut self,
         floats: F,
-        weights: &[[Line; TILES]],
+        weights: (&[[Line; TILES]], Ahead),
         [first, count]: [usize; 2],
-    ) -> usize {
+    ) {
         let Mat { data, cols: len, row_stride, col_stride, .. } = self.lhs;
         let mut gathered = ArrayVec::<f32, { MOST_ROWS * DEPTH }>::new();
         let row = |row: usize| &data[(first + row.min(count - 1)) * row_stride..];
@@ -169,7 +176,6 @@ impl Tile<'_, '_> {
             std::array::from_fn(|at| &gathered[at * len..][..len])
         };
         floats.apart(Rows { tile: self, rows: &rows, weights, first, count });
-        count
     }
 
     /// Number that is added to the products of a row.
@@ -201,7 +207,7 @@ impl Tile<'_, '_> {
 struct Rows<'a, 't, 'o, const ROWS: usize, const TILES: usize> {
     tile: &'a mut Tile<'t, 'o>,
     rows: &'a [&'a [f32]; ROWS],
-    weights: &'a [[Line; TILES]],
+    weights: (&'a [[Line; TILES]], Ahead),
     /// The first row, and the number of rows.
     first: usize,
     count: usize,
@@ -210,7 +216,7 @@ struct Rows<'a, 't, 'o, const ROWS: usize, const TILES: usize> {
 impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_, '_, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
-        let Rows { tile, rows, weights, first, count } = self;
+        let Rows { tile, rows, weights: (weights, ahead), first, count } = self;
         let mut sums = [[floats.splat(0.0); TILES]; ROWS];
         if tile.step.alpha == 1.0 {
             each_row!(row < ROWS => {
@@ -218,7 +224,7 @@ impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_
                     sums[row] = tile.start::<F, TILES>(floats, first + row);
                 }
             });
-            add_products(floats, *rows, weights, &mut sums);
+            add_products(floats, *rows, weights, ahead, &mut sums);
             each_row!(row < ROWS => {
                 if row < count {
                     tile.write::<F, TILES>(floats, first + row, sums[row]);
@@ -226,7 +232,7 @@ impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_
             });
             return;
         }
-        add_products(floats, *rows, weights, &mut sums);
+        add_products(floats, *rows, weights, ahead, &mut sums);
         let alpha = floats.splat(tile.step.alpha);
         each_row!(row < ROWS => {
             if row < count {

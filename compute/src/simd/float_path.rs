@@ -56,7 +56,7 @@ impl FloatPath {
         FloatPath::all().into_iter().flatten().filter(|&path| path != FloatPath::Plain)
     }
 
-    /// The most vectors of a row of sums in [`add_products`](super::floats::add_products).
+    /// The most vectors of a row of sums in [`add_products`](super::products::add_products).
     pub(crate) fn tiles(self) -> usize {
         match self {
             FloatPath::Plain => Plain::TILES,

@@ -2,9 +2,8 @@
 //!
 //! Invariant: a token of an implementation exists only where its instructions do. [`Plain`] is the oracle of the others, and
 //! differs from them by the rounding of products alone.
-#![allow(unsafe_code)]
 
-use super::apart::{Apart, each_row};
+use super::apart::Apart;
 use crate::fold::joined;
 
 /// Floats of a vector.
@@ -60,7 +59,7 @@ pub(crate) trait Vectors: Copy {
 pub(crate) trait Floats: Vectors {
     /// The same on the first [`HALF`] floats of vectors, if that takes half as long.
     type Half: Vectors;
-    /// The most vectors of a row of sums in [`add_products`].
+    /// The most vectors of a row of sums in [`add_products`](super::products::add_products).
     const TILES: usize;
 
     /// Instructions for [`HALF`] floats; `None` if they take as long as those for all.
@@ -243,85 +242,6 @@ impl Floats for Plain {
     fn total(self, v: Self::V) -> f32 {
         joined(v, |a, b| a + b)
     }
-}
-
-/// Rows of weights between what is multiplied and what is fetched: about the time that memory takes.
-const AHEAD: usize = 32;
-
-/// Adds products to sums: the `k`-th number of each row times the `k`-th of the rows of weights.
-///
-/// # Panics
-///
-/// If a row is shorter than there are rows of weights.
-#[inline(always)]
-pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
-    floats: F,
-    rows: [&[f32]; ROWS],
-    weights: &[[Line; TILES]],
-    sums: &mut [[F::V; TILES]; ROWS],
-) {
-    rows.iter().for_each(|row| assert!(row.len() >= weights.len(), "a row is shorter than its weights"));
-    let starts = rows.map(<[f32]>::as_ptr);
-    let mut all = *sums;
-    for (k, line) in weights.iter().enumerate() {
-        for tile in 0..TILES {
-            floats.prefetch(line.as_ptr().wrapping_add(AHEAD * TILES + tile));
-        }
-        let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
-        for row in 0..ROWS {
-            // SAFETY: `k` is below the number of rows of weights, and no row is shorter.
-            let x = floats.splat(unsafe { *starts[row].add(k) });
-            for tile in 0..TILES {
-                all[row][tile] = floats.fma(x, line[tile], all[row][tile]);
-            }
-        }
-    }
-    *sums = all;
-}
-
-/// Rows that are found from one place.
-const NEAR: usize = 4;
-/// The most rows: those of [`each_row`].
-const MOST_ROWS: usize = 12;
-
-/// Adds products as [`add_products`] does, to the same bits, of rows that are `step` numbers apart: their places take fewer
-/// registers then.
-///
-/// # Panics
-///
-/// If the last row is shorter than there are rows of weights.
-#[inline(always)]
-pub(crate) fn add_products_of<F: Vectors, const ROWS: usize, const TILES: usize>(
-    floats: F,
-    (numbers, step): (&[f32], usize),
-    weights: &[[Line; TILES]],
-    sums: &mut [[F::V; TILES]; ROWS],
-) {
-    let end = step.saturating_mul(ROWS - 1).saturating_add(weights.len());
-    assert!(end <= numbers.len(), "a row is shorter than its weights");
-    let mut places = [numbers.as_ptr(); MOST_ROWS / NEAR];
-    for (index, place) in places.iter_mut().enumerate() {
-        *place = place.wrapping_add((index * NEAR).wrapping_mul(step));
-    }
-    let mut all = *sums;
-    for line in weights {
-        for tile in 0..TILES {
-            floats.prefetch(line.as_ptr().wrapping_add(AHEAD * TILES + tile));
-        }
-        let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
-        each_row!(row < ROWS => {
-            // SAFETY: the place of the first row is one of as many as there are rows of weights, and this row is `row` steps
-            // behind it, the last of which is within the numbers.
-            let x = floats.splat(unsafe { *places[row / NEAR].add(row % NEAR * step) });
-            for tile in 0..TILES {
-                all[row][tile] = floats.fma(x, line[tile], all[row][tile]);
-            }
-        });
-        for place in &mut places {
-            *place = place.wrapping_add(1);
-        }
-    }
-    *sums = all;
 }
 
 #[cfg(test)]

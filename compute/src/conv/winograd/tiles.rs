@@ -9,7 +9,8 @@ use crate::conv::direct;
 use crate::epilogue::{Activate, WithActivation};
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::{Apart, each_row};
-use crate::simd::floats::{Floats, LANES, Line, Plain, WithFloats, add_products_of};
+use crate::simd::floats::{Floats, LANES, Line, Plain, WithFloats};
+use crate::simd::products::{Ahead, add_products_of};
 use crate::threads::Columns;
 
 /// Transforms the numbers that some tiles meet: strip by strip, and in a strip a row of channels per point and tile.
@@ -137,6 +138,7 @@ impl Products<'_, '_, '_> {
         let outputs = group * channels + columns.start..group * channels + columns.end;
         let bias = operands.bias.map_or(&[][..], |bias| &bias[outputs.clone()]);
         let (weights, _) = blocks.block(&packed.lines()[group * blocks.lines()..], block).as_chunks();
+        let (mut tile, all) = (0, if block + 1 < blocks.count() { tiles.len().div_ceil(MOST) } else { 0 });
         let mut block = Block::<F, VECTORS> {
             image,
             weights,
@@ -153,7 +155,9 @@ impl Products<'_, '_, '_> {
             for row in (0..end - first).step_by(MOST) {
                 let tiles = first + row..end.min(first + row + MOST);
                 let (block, out, count) = (&mut block, &mut *out, tiles.len());
-                let some = Tiles { block, points, row, first: tiles.start, count, out };
+                let ahead = Ahead::block(weights, weights.len(), [tile, all]);
+                let some = Tiles { block, points, row, first: tiles.start, count, ahead, out };
+                tile += 1;
                 if count <= LAST_ROWS {
                     floats.apart(Rows::<F, LAST_ROWS, VECTORS>(some));
                 } else {
@@ -214,6 +218,7 @@ struct Tiles<'b, 'a, 'o, F: Floats, const VECTORS: usize> {
     /// The first tile, and how many there are.
     first: usize,
     count: usize,
+    ahead: Ahead,
     out: &'b mut Columns<'o, f32>,
 }
 
@@ -223,19 +228,15 @@ struct Rows<'b, 'a, 'o, F: Floats, const ROWS: usize, const VECTORS: usize>(Tile
 impl<F: Floats, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '_, '_, F, ROWS, VECTORS> {
     #[inline(always)]
     fn run(self, floats: F) {
-        let Tiles { block, points, row: first_row, first, count, out } = self.0;
+        let Tiles { block, points, row: first_row, first, count, ahead, out } = self.0;
         let (row_len, inputs, count_of_inputs) =
             (row_len(block.image.geometry.input.channels.0), block.inputs.clone(), block.inputs.len());
         let zero = floats.splat(0.0);
         for point in 0..POINTS {
             let mut sums = [if point == IN_ALL { block.bias } else { [zero; VECTORS] }; ROWS];
             let numbers = &points[(point * STRIP + first_row) * row_len + inputs.start..];
-            add_products_of(
-                floats,
-                (numbers, row_len),
-                &block.weights[point * count_of_inputs..][..count_of_inputs],
-                &mut sums,
-            );
+            let weights = &block.weights[point * count_of_inputs..][..count_of_inputs];
+            add_products_of(floats, (numbers, row_len), weights, ahead.at_row(point * count_of_inputs), &mut sums);
             let to = &mut block.sums[point];
             each_row!(row < ROWS => {
                 for vector in 0..VECTORS {
