@@ -10,7 +10,7 @@ use crate::simd::dot::{CHANNELS, Dot, Group, WithDot};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, Line, WithFloats};
 use crate::simd::path::Path;
-use crate::simd::products::{Ahead, add_products};
+use crate::simd::products::{Near, add_products};
 
 /// The most that one thread does in a second.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl WithFloats for Products {
                 let weights = [[Line::ZERO; $tiles]; DEPTH];
                 let mut sums = [[floats.splat(0.0); $tiles]; ROWS];
                 for _ in 0..TIMES {
-                    add_products(floats, black_box(rows), black_box(&weights), Ahead::rows(&weights), &mut sums);
+                    add_products(floats, black_box(rows), black_box(&weights), Near, &mut sums);
                 }
                 let mut out = [0.0; crate::simd::floats::LANES];
                 sums.into_iter().flatten().for_each(|sum| floats.store(sum, black_box(&mut out)));

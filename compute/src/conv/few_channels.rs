@@ -10,7 +10,7 @@ use super::blocked::{Channels, Image};
 use super::geometry::Geometry;
 use crate::simd::apart::Apart;
 use crate::simd::floats::{Floats, HALF, Vectors, WithFloats};
-use crate::simd::products::{Ahead, add_products, add_products_of};
+use crate::simd::products::{Near, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::Columns;
 
@@ -209,14 +209,14 @@ impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_
         let mut sums = channels.start::<ROWS>();
         for ((numbers, step), weights) in tap_rows.iter().zip(channels.weights.chunks_exact(len.max(1))) {
             if count == ROWS {
-                add_products_of(floats, (&numbers[tile * step..], *step), weights, Ahead::rows(weights), &mut sums);
+                add_products_of(floats, (&numbers[tile * step..], *step), weights, Near, &mut sums);
                 continue;
             }
             let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &numbers[(tile + row.min(count - 1)) * step..][..len];
             }
-            add_products(floats, rows, weights, Ahead::rows(weights), &mut sums);
+            add_products(floats, rows, weights, Near, &mut sums);
         }
         channels.write(floats, &sums, [to, 1, count], out);
     }

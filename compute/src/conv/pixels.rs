@@ -13,7 +13,7 @@ use crate::gemm::single::LOADED;
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
-use crate::simd::products::{Ahead, add_products, add_products_of};
+use crate::simd::products::{Ahead, Near, Next, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each, for_each_at};
 
@@ -171,15 +171,15 @@ impl Part<'_, '_> {
                 // As even as they can be: of few rows weights are read slower than registers take them.
                 let left = count_here - done;
                 let (count, to) = (left.div_ceil(left.div_ceil(ROWS)), start_pixel + done * step);
-                let ahead = Ahead::block(channels.weights, channels.weights.len(), [done.div_ceil(ROWS), tiles]);
+                let next = Next::of(channels.weights, channels.weights.len(), [done.div_ceil(ROWS), tiles]);
                 let (channels, out) = (&channels, &mut *self.out);
-                let tile = Pixels { image, channels, first, from, to, step, met, count, ahead, out };
-                if count == 1 {
-                    floats.apart(Tile::<F, 1, TILES>(tile));
-                } else if count <= LESS {
-                    floats.apart(Tile::<F, LESS, TILES>(tile));
-                } else {
-                    floats.apart(Tile::<F, ROWS, TILES>(tile));
+                let tile = Pixels { image, channels, first, from, to, step, met, count, out };
+                match next {
+                    _ if count == 1 => floats.apart(Tile::<F, _, 1, TILES>(tile, Near)),
+                    None if count <= LESS => floats.apart(Tile::<F, _, LESS, TILES>(tile, Near)),
+                    None => floats.apart(Tile::<F, _, ROWS, TILES>(tile, Near)),
+                    Some(next) if count <= LESS => floats.apart(Tile::<F, _, LESS, TILES>(tile, next)),
+                    Some(next) => floats.apart(Tile::<F, _, ROWS, TILES>(tile, next)),
                 }
                 // The next pixels of the row of a transposed one meet the next ones of the input.
                 met[1].place += count as isize;
@@ -203,17 +203,16 @@ struct Pixels<'a, 'o, F: Vectors, const TILES: usize> {
     /// Of a transposed convolution: what the first pixel meets, down and right.
     met: [Met; 2],
     count: usize,
-    ahead: Ahead,
     out: &'a mut Columns<'o, f32>,
 }
 
 /// Up to `ROWS` pixels, from inputs to results in memory: a function of its own, so that sums stay in registers.
-struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize>(Pixels<'a, 'o, F, TILES>);
+struct Tile<'a, 'o, F: Vectors, A, const ROWS: usize, const TILES: usize>(Pixels<'a, 'o, F, TILES>, A);
 
-impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, ROWS, TILES> {
+impl<F: Vectors, A: Ahead, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, A, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
-        let Pixels { image, channels, first, from, to, step, met, count, ahead, out } = self.0;
+        let Tile(Pixels { image, channels, first, from, to, step, met, count, out }, ahead) = self;
         let mut sums = channels.start::<ROWS>();
         if image.geometry.transposed {
             image.add_transposed(floats, first, (met, count), channels.weights, &mut sums);
@@ -232,7 +231,7 @@ impl Image<'_> {
         floats: F,
         group: usize,
         [first, count]: [usize; 2],
-        (weights, ahead): (&[[Line; TILES]], Ahead),
+        (weights, ahead): (&[[Line; TILES]], impl Ahead),
         sums: &mut [[F::V; TILES]; ROWS],
     ) {
         let Image { geometry, data, packed, .. } = self;
@@ -305,7 +304,7 @@ impl Image<'_> {
                 let weights = &weights[(ky * width + kx) * channels..][..channels];
                 if count == ROWS && start >= 0 && start as usize + ROWS <= images.sizes[2] {
                     let pixels = &line[start as usize * images.strides[2] + group..];
-                    add_products_of(floats, (pixels, images.strides[2]), weights, Ahead::rows(weights), sums);
+                    add_products_of(floats, (pixels, images.strides[2]), weights, Near, sums);
                     continue;
                 }
                 let mut rows = [&packed.zeros()[..channels]; ROWS];
@@ -315,7 +314,7 @@ impl Image<'_> {
                         *place = &line[at * images.strides[2] + group..][..channels];
                     }
                 }
-                add_products(floats, rows, weights, Ahead::rows(weights), sums);
+                add_products(floats, rows, weights, Near, sums);
             }
         }
     }

@@ -12,7 +12,7 @@ use super::blocks::{Blocks, Columns as Rhs, DEPTH, Panel};
 use super::{Bias, Mat, Terms};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
-use crate::simd::products::{Ahead, add_products};
+use crate::simd::products::{Ahead, Near, Next, add_products};
 use crate::threads::Columns;
 
 /// Rows that meet a packed block once, in one tile: such blocks are read one after the other from begin to end, as memory is
@@ -135,12 +135,13 @@ impl<R: Rhs> Part<'_, '_, R> {
             // As even as they can be: of few rows weights are read slower than registers take them.
             let left = lhs.rows - row;
             let count = left.div_ceil(left.div_ceil(ROWS));
-            let weights = (weights, Ahead::block(weights, blocks.depth, [row.div_ceil(ROWS), tiles]));
-            match count {
-                1 => tile.rows::<F, 1, TILES>(floats, weights, [row, 1]),
-                _ if count <= HALF => tile.rows::<F, HALF, TILES>(floats, weights, [row, count]),
-                _ if count <= LESS => tile.rows::<F, LESS, TILES>(floats, weights, [row, count]),
-                _ => tile.rows::<F, ROWS, TILES>(floats, weights, [row, count]),
+            match Next::of(weights, blocks.depth, [row.div_ceil(ROWS), tiles]) {
+                _ if count == 1 => tile.rows::<F, _, 1, TILES>(floats, (weights, Near), [row, 1]),
+                _ if count <= HALF => tile.rows::<F, _, HALF, TILES>(floats, (weights, Near), [row, count]),
+                None if count <= LESS => tile.rows::<F, _, LESS, TILES>(floats, (weights, Near), [row, count]),
+                None => tile.rows::<F, _, ROWS, TILES>(floats, (weights, Near), [row, count]),
+                Some(next) if count <= LESS => tile.rows::<F, _, LESS, TILES>(floats, (weights, next), [row, count]),
+                Some(next) => tile.rows::<F, _, ROWS, TILES>(floats, (weights, next), [row, count]),
             }
             row += count;
         }
@@ -160,10 +161,10 @@ struct Tile<'t, 'o> {
 impl Tile<'_, '_> {
     /// Some rows, up to `ROWS`.
     #[inline(always)]
-    fn rows<F: Vectors, const ROWS: usize, const TILES: usize>(
+    fn rows<F: Vectors, A: Ahead, const ROWS: usize, const TILES: usize>(
         &mut self,
         floats: F,
-        weights: (&[[Line; TILES]], Ahead),
+        weights: (&[[Line; TILES]], A),
         [first, count]: [usize; 2],
     ) {
         let Mat { data, cols: len, row_stride, col_stride, .. } = self.lhs;
@@ -204,16 +205,16 @@ impl Tile<'_, '_> {
 }
 
 /// Up to `ROWS` rows of a tile, from numbers to results in memory: a function of its own, so that sums stay in registers.
-struct Rows<'a, 't, 'o, const ROWS: usize, const TILES: usize> {
+struct Rows<'a, 't, 'o, A, const ROWS: usize, const TILES: usize> {
     tile: &'a mut Tile<'t, 'o>,
     rows: &'a [&'a [f32]; ROWS],
-    weights: (&'a [[Line; TILES]], Ahead),
+    weights: (&'a [[Line; TILES]], A),
     /// The first row, and the number of rows.
     first: usize,
     count: usize,
 }
 
-impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_, '_, ROWS, TILES> {
+impl<F: Vectors, A: Ahead, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_, '_, A, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
         let Rows { tile, rows, weights: (weights, ahead), first, count } = self;
@@ -261,9 +262,7 @@ pub(crate) fn load<F: Vectors, const TILES: usize>(floats: F, row: &[f32]) -> [F
         if let Some(numbers) = whole.get(tile) {
             *vector = floats.load(numbers);
         } else if tile == whole.len() {
-            let mut last = [0.0; LANES];
-            last[..rest.len()].copy_from_slice(rest);
-            *vector = floats.load(&last);
+            *vector = floats.load_some(rest, 0.0);
         }
     }
     vectors
@@ -284,29 +283,7 @@ pub(crate) fn store<F: Vectors, const TILES: usize>(floats: F, vectors: [F::V; T
         if let Some(row) = whole.get_mut(tile) {
             floats.store(vector, row);
         } else if tile == whole.len() {
-            let mut last = [0.0; LANES];
-            floats.store(vector, &mut last);
-            copy_some(&last, rest);
+            floats.store_some(vector, rest);
         }
     }
-}
-
-/// Copies as many of the first numbers as there is room for: some at a time, which takes less time than a call.
-#[inline(always)]
-fn copy_some(from: &[f32; LANES], to: &mut [f32]) {
-    let (from, to) = copy_first::<8>(from, to);
-    let (from, to) = copy_first::<4>(from, to);
-    let (from, to) = copy_first::<2>(from, to);
-    copy_first::<1>(from, to);
-}
-
-/// Copies the first `COUNT` numbers if there is room for them; returns the others, and the rest of the room.
-#[inline(always)]
-fn copy_first<'f, 't, const COUNT: usize>(from: &'f [f32], to: &'t mut [f32]) -> (&'f [f32], &'t mut [f32]) {
-    if to.len() < COUNT {
-        return (from, to);
-    }
-    let ((some, from), (room, to)) = (from.split_at(COUNT), to.split_at_mut(COUNT));
-    room.copy_from_slice(some);
-    (from, to)
 }

@@ -45,6 +45,20 @@ pub(crate) trait Vectors: Copy {
     fn at_most(self, greatest: Self::V, x: Self::V) -> Self::V;
     /// Two to the power of whole numbers, 127 more of which are the lowest nine bits: the bits moved into the exponent.
     fn power(self, bits: Self::V) -> Self::V;
+    /// Reads numbers, fewer than a vector has, and `rest` in the lanes behind them.
+    #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        let mut numbers = [rest; LANES];
+        numbers[..from.len()].copy_from_slice(from);
+        self.load(&numbers)
+    }
+    /// Writes the numbers of the first lanes, fewer than a vector has.
+    #[inline(always)]
+    fn store_some(self, v: Self::V, to: &mut [f32]) {
+        let mut numbers = [0.0; LANES];
+        self.store(v, &mut numbers);
+        copy_some(&numbers, to);
+    }
     /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
@@ -87,20 +101,6 @@ pub(crate) trait Floats: Vectors {
         let mut numbers = [0.0; LANES];
         self.store(v, &mut numbers);
         joined(numbers, |a, b| if a > b { a } else { b })
-    }
-    /// Reads numbers, fewer than a vector has, and `rest` in the lanes behind them.
-    #[inline(always)]
-    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
-        let mut numbers = [rest; LANES];
-        numbers[..from.len()].copy_from_slice(from);
-        self.load(&numbers)
-    }
-    /// Writes the numbers of the first lanes, fewer than a vector has.
-    #[inline(always)]
-    fn store_some(self, v: Self::V, to: &mut [f32]) {
-        let mut numbers = [0.0; LANES];
-        self.store(v, &mut numbers);
-        to.copy_from_slice(&numbers[..to.len()]);
     }
     /// The lanes of `a` from number `by` on, up to [`LANES`], and behind them the first ones of `b`.
     #[inline(always)]
@@ -153,6 +153,26 @@ pub(crate) fn write<F: Floats>(floats: F, v: F::V, to: &mut [f32]) {
         Some(to) => floats.store(v, to),
         None => floats.store_some(v, to),
     }
+}
+
+/// Copies as many of the first numbers as there is room for: some at a time, which takes less time than a call.
+#[inline(always)]
+fn copy_some(from: &[f32; LANES], to: &mut [f32]) {
+    let (from, to) = copy_first::<8>(from, to);
+    let (from, to) = copy_first::<4>(from, to);
+    let (from, to) = copy_first::<2>(from, to);
+    copy_first::<1>(from, to);
+}
+
+/// Copies the first `COUNT` numbers if there is room for them; returns the others, and the rest of the room.
+#[inline(always)]
+fn copy_first<'f, 't, const COUNT: usize>(from: &'f [f32], to: &'t mut [f32]) -> (&'f [f32], &'t mut [f32]) {
+    if to.len() < COUNT {
+        return (from, to);
+    }
+    let ((some, from), (room, to)) = (from.split_at(COUNT), to.split_at_mut(COUNT));
+    room.copy_from_slice(some);
+    (from, to)
 }
 
 /// Arrays, which the compiler makes vectors of.

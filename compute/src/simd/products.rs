@@ -7,43 +7,75 @@ use super::floats::{Line, Vectors};
 /// Rows of weights between what is multiplied and what is fetched: about the time that memory takes.
 const AHEAD: usize = 32;
 
-/// Lines that are asked for while products are computed: as many with each row of weights as a row has, from one on that is
-/// `step` lines further with the next row. They are no more than a hint.
+/// Lines that are asked for while products are computed: with each row of weights as many as a row has. They are no more than
+/// a hint.
+pub(crate) trait Ahead: Copy {
+    /// Those that are asked for from a row of the weights on.
+    fn at_row(self, row: usize) -> Self;
+
+    /// Asks for those of a row, and turns to those of the next.
+    fn ask<F: Vectors, const TILES: usize>(&mut self, floats: F, row: &[Line; TILES]);
+}
+
+/// The rows of weights themselves, some time before each is read.
 #[derive(Clone, Copy)]
-pub(crate) struct Ahead {
+pub(crate) struct Near;
+
+impl Ahead for Near {
+    #[inline(always)]
+    fn at_row(self, _: usize) -> Near {
+        Near
+    }
+
+    #[inline(always)]
+    fn ask<F: Vectors, const TILES: usize>(&mut self, floats: F, row: &[Line; TILES]) {
+        for tile in 0..TILES {
+            floats.prefetch(row.as_ptr().wrapping_add(AHEAD * TILES + tile));
+        }
+    }
+}
+
+/// A share of the block of weights that is read next, so that memory is read all the time, and not only while the first tile
+/// meets a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Next {
     line: *const Line,
+    /// Lines from those of a row to those of the next.
     step: usize,
 }
 
-impl Ahead {
-    /// The rows of weights themselves, some time before each is read.
-    #[inline(always)]
-    pub(crate) fn rows<const TILES: usize>(weights: &[[Line; TILES]]) -> Ahead {
-        Ahead { line: weights.as_ptr().cast::<Line>().wrapping_add(AHEAD * TILES), step: TILES }
-    }
+/// Tiles that meet a block, of which the first takes longer by what the others gain, at most: of more, the share is too small.
+const MOST_SHARES: usize = 32;
 
-    /// The share of tile number `tile`, of so many that meet these weights one after the other, in as many lines that begin
-    /// `depth` rows behind the first: those of the block that is read next. So memory is read all the time, and not only while
-    /// the first tile meets a block. That tile asks for its own rows, and so do those for which nothing is left, and all of
-    /// them where there is no next block: of 0 tiles.
+impl Next {
+    /// The share of tile number `tile`, of so many that meet these weights one after the other, of as many lines that begin
+    /// `depth` rows behind the first. `None` for a tile that has none, which is the first: it meets weights that may still be in
+    /// memory.
     #[inline(always)]
-    pub(crate) fn block<const TILES: usize>(
+    pub(crate) fn of<const TILES: usize>(
         weights: &[[Line; TILES]],
         depth: usize,
         [tile, tiles]: [usize; 2],
-    ) -> Ahead {
-        let (before, step) = (tile.wrapping_sub(1), TILES.div_ceil(tiles.saturating_sub(1).max(1)));
-        if before >= tiles || before * step >= TILES {
-            return Ahead::rows(weights);
-        }
+    ) -> Option<Next> {
+        let before = tile.checked_sub(1).filter(|_| (2..=MOST_SHARES).contains(&tiles))?;
+        let step = TILES.div_ceil(tiles - 1);
         let line = weights.as_ptr().cast::<Line>().wrapping_add(depth * TILES + before * step * weights.len());
-        Ahead { line, step }
+        (before * step < TILES).then_some(Next { line, step })
+    }
+}
+
+impl Ahead for Next {
+    #[inline(always)]
+    fn at_row(self, row: usize) -> Next {
+        Next { line: self.line.wrapping_add(row * self.step), ..self }
     }
 
-    /// The same from a row of the weights on.
     #[inline(always)]
-    pub(crate) fn at_row(self, row: usize) -> Ahead {
-        Ahead { line: self.line.wrapping_add(row * self.step), step: self.step }
+    fn ask<F: Vectors, const TILES: usize>(&mut self, floats: F, _: &[Line; TILES]) {
+        for tile in 0..TILES {
+            floats.prefetch(self.line.wrapping_add(tile));
+        }
+        self.line = self.line.wrapping_add(self.step);
     }
 }
 
@@ -57,17 +89,14 @@ pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
     floats: F,
     rows: [&[f32]; ROWS],
     weights: &[[Line; TILES]],
-    mut ahead: Ahead,
+    mut ahead: impl Ahead,
     sums: &mut [[F::V; TILES]; ROWS],
 ) {
     rows.iter().for_each(|row| assert!(row.len() >= weights.len(), "a row is shorter than its weights"));
     let starts = rows.map(<[f32]>::as_ptr);
     let mut all = *sums;
     for (k, line) in weights.iter().enumerate() {
-        for tile in 0..TILES {
-            floats.prefetch(ahead.line.wrapping_add(tile));
-        }
-        ahead.line = ahead.line.wrapping_add(ahead.step);
+        ahead.ask(floats, line);
         let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
         for row in 0..ROWS {
             // SAFETY: `k` is below the number of rows of weights, and no row is shorter.
@@ -96,7 +125,7 @@ pub(crate) fn add_products_of<F: Vectors, const ROWS: usize, const TILES: usize>
     floats: F,
     (numbers, step): (&[f32], usize),
     weights: &[[Line; TILES]],
-    mut ahead: Ahead,
+    mut ahead: impl Ahead,
     sums: &mut [[F::V; TILES]; ROWS],
 ) {
     let end = step.saturating_mul(ROWS - 1).saturating_add(weights.len());
@@ -107,10 +136,7 @@ pub(crate) fn add_products_of<F: Vectors, const ROWS: usize, const TILES: usize>
     }
     let mut all = *sums;
     for line in weights {
-        for tile in 0..TILES {
-            floats.prefetch(ahead.line.wrapping_add(tile));
-        }
-        ahead.line = ahead.line.wrapping_add(ahead.step);
+        ahead.ask(floats, line);
         let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
         each_row!(row < ROWS => {
             // SAFETY: the place of the first row is one of as many as there are rows of weights, and this row is `row` steps

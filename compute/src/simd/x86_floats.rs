@@ -79,6 +79,31 @@ impl Vectors for Avx2Floats {
     }
 
     #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        let mut numbers = self.splat(rest);
+        for (half, numbers) in numbers.iter_mut().enumerate() {
+            // SAFETY: only numbers that are there are read, and the token exists.
+            unsafe {
+                let lanes = lanes_below(from.len(), half);
+                let loaded = _mm256_maskload_ps(from.as_ptr().wrapping_add(HALF * half), lanes);
+                *numbers = _mm256_blendv_ps(*numbers, loaded, _mm256_castsi256_ps(lanes));
+            }
+        }
+        numbers
+    }
+
+    #[inline(always)]
+    fn store_some(self, v: Self::V, to: &mut [f32]) {
+        for (half, v) in v.into_iter().enumerate() {
+            // SAFETY: only numbers that there is room for are written, and the token exists.
+            unsafe {
+                let lanes = lanes_below(to.len(), half);
+                _mm256_maskstore_ps(to.as_mut_ptr().wrapping_add(HALF * half), lanes, v);
+            }
+        }
+    }
+
+    #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
         let run: unsafe fn(Self, W) = apart_avx2;
         // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through a
@@ -134,31 +159,6 @@ impl Floats for Avx2Floats {
     fn peak(self, v: Self::V) -> f32 {
         // SAFETY: the token exists.
         unsafe { peak(_mm256_max_ps(v[0], v[1])) }
-    }
-
-    #[inline(always)]
-    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
-        let mut numbers = self.splat(rest);
-        for (half, numbers) in numbers.iter_mut().enumerate() {
-            // SAFETY: only numbers that are there are read, and the token exists.
-            unsafe {
-                let lanes = lanes_below(from.len(), half);
-                let loaded = _mm256_maskload_ps(from.as_ptr().wrapping_add(HALF * half), lanes);
-                *numbers = _mm256_blendv_ps(*numbers, loaded, _mm256_castsi256_ps(lanes));
-            }
-        }
-        numbers
-    }
-
-    #[inline(always)]
-    fn store_some(self, v: Self::V, to: &mut [f32]) {
-        for (half, v) in v.into_iter().enumerate() {
-            // SAFETY: only numbers that there is room for are written, and the token exists.
-            unsafe {
-                let lanes = lanes_below(to.len(), half);
-                _mm256_maskstore_ps(to.as_mut_ptr().wrapping_add(HALF * half), lanes, v);
-            }
-        }
     }
 
     #[inline(always)]
@@ -242,6 +242,22 @@ impl Vectors for HalfAvx2 {
     fn power(self, bits: __m256) -> __m256 {
         // SAFETY: the token exists.
         unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<{ MANTISSA as i32 }>(_mm256_castps_si256(bits))) }
+    }
+
+    #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> __m256 {
+        // SAFETY: only numbers that are there are read, and the token exists.
+        unsafe {
+            let lanes = lanes_below(from.len(), 0);
+            let loaded = _mm256_maskload_ps(from.as_ptr(), lanes);
+            _mm256_blendv_ps(self.splat(rest), loaded, _mm256_castsi256_ps(lanes))
+        }
+    }
+
+    #[inline(always)]
+    fn store_some(self, v: __m256, to: &mut [f32]) {
+        // SAFETY: only numbers that there is room for are written, and the token exists.
+        unsafe { _mm256_maskstore_ps(to.as_mut_ptr(), lanes_below(to.len(), 0), v) }
     }
 
     #[inline(always)]

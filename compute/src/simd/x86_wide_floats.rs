@@ -87,6 +87,18 @@ impl Vectors for Avx512Floats {
     }
 
     #[inline(always)]
+    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        // SAFETY: only numbers that are there are read, and the token exists.
+        unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(rest), first_lanes(from.len()), from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store_some(self, v: Self::V, to: &mut [f32]) {
+        // SAFETY: only numbers that there is room for are written, and the token exists.
+        unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first_lanes(to.len()), v) }
+    }
+
+    #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
         let run: unsafe fn(Self, W) = apart_avx512;
         // What the compiler is told about inlining it does not keep to where instructions are the same, so the call is through a
@@ -154,18 +166,6 @@ impl Floats for Avx512Floats {
             let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
             peak(_mm256_max_ps(_mm512_castps512_ps256(v), upper))
         }
-    }
-
-    #[inline(always)]
-    fn load_some(self, from: &[f32], rest: f32) -> Self::V {
-        // SAFETY: only numbers that are there are read, and the token exists.
-        unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(rest), first_lanes(from.len()), from.as_ptr()) }
-    }
-
-    #[inline(always)]
-    fn store_some(self, v: Self::V, to: &mut [f32]) {
-        // SAFETY: only numbers that there is room for are written, and the token exists.
-        unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), first_lanes(to.len()), v) }
     }
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, write};
 use crate::simd::wide;
 use crate::simd::window::MOST_TAPS;
-use crate::spatial::Taps;
+use crate::spatial::{Images, Slide, Taps};
 use crate::threads::{Cost, for_each_piece_at};
 
 /// Elements of a row summed at once.
@@ -28,6 +28,9 @@ pub(in crate::conv) fn nchw(
     let width = to.sizes[2];
     let (area, channels) = (to.area().max(1), to.channels.0.max(1));
     let out = &mut out[..to.batch.0 * to.channels.0 * to.area()];
+    if is_whole(geometry) {
+        return whole(geometry, operands, epilogue, out);
+    }
     let padded = Padded::of([slides[1], slides[2]], width, 1);
     let path = FloatPath::best();
     let activation = epilogue.map_or(Activation::None, Epilogue::activation);
@@ -63,6 +66,59 @@ pub(in crate::conv) fn nchw(
             }
         }
     });
+}
+
+/// Returns whether the window of a channel is its whole image, both dense.
+fn is_whole(geometry: &Geometry) -> bool {
+    let Geometry { input, weight, out, slides: [_, down, right], .. } = geometry;
+    let dense = |images: &Images| images.strides[2] == 1 && (images.sizes[1] == 1 || images.is_linear());
+    let alone = |slide: &Slide| slide.kernel == slide.input && slide.padding == 0 && slide.dilation == 1;
+    out.area() == 1 && alone(down) && alone(right) && dense(input) && dense(weight)
+}
+
+/// Every element of the output is the product of an image and its taps: of vectors of both, and of what is left over.
+fn whole(geometry: &Geometry, operands: &Operands<'_, f32>, epilogue: Option<&Epilogue>, out: &mut [f32]) {
+    let cost = Cost::nanoseconds(TAP * geometry.weight.area() as f64);
+    let path = FloatPath::best();
+    for_each_piece_at(cost, out, 1, |start, out| {
+        path.run(Whole { geometry, operands, start, out: &mut *out });
+        if let Some(epilogue) = epilogue {
+            epilogue.in_place(out);
+        }
+    });
+}
+
+/// Some elements of the output of [`whole`].
+struct Whole<'a, 'o> {
+    geometry: &'a Geometry,
+    operands: &'a Operands<'a, f32>,
+    /// The first of all elements.
+    start: usize,
+    out: &'o mut [f32],
+}
+
+impl WithFloats for Whole<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) {
+        let Whole { geometry, operands: &Operands { input, weight, bias }, start, out } = self;
+        let Geometry { input: images, weight: kernel, out: to, .. } = geometry;
+        let [_, multiplier] = geometry.group_channels();
+        let taps = kernel.area();
+        for (index, out) in (start..).zip(out) {
+            let (n, channel) = (index / to.channels.0, index % to.channels.0);
+            let image = &input[n * images.batch.1 + channel / multiplier * images.channels.1..][..taps];
+            let weight = &weight[channel * kernel.batch.1..][..taps];
+            let ((images, last), (weights, factors)) = (image.as_chunks::<VECTOR>(), weight.as_chunks::<VECTOR>());
+            let mut sums = floats.splat(0.0);
+            for (image, weight) in images.iter().zip(weights) {
+                sums = floats.fma(floats.load(image), floats.load(weight), sums);
+            }
+            sums = floats.fma(floats.load_some(last, 0.0), floats.load_some(factors, 0.0), sums);
+            *out = bias.map_or(0.0, |bias| bias[channel]) + floats.total(sums);
+        }
+    }
 }
 
 /// A band of a plane of the output of one channel.
@@ -178,6 +234,34 @@ impl Row<'_> {
                 }
             }
             *out = sum;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::conv::algorithm::Algorithm;
+    use crate::conv::geometry::Geometry;
+    use crate::conv::tests::agrees;
+    use crate::random::Random;
+    use crate::spatial::{Images, Slide};
+
+    /// Windows that are all of an image.
+    #[test]
+    fn windows_of_whole_images_agree_with_the_definition() {
+        let mut random = Random::new(66);
+        for (channels, each, [height, width]) in [(30, 1, [7, 7]), (5, 2, [4, 16]), (40, 1, [1, 33]), (70, 1, [3, 5])] {
+            let slide = |input| Slide { input, kernel: input, stride: 1, padding: 0, dilation: 1 };
+            let geometry = Geometry {
+                input: Images::channels_first(2, channels, [1, height, width]),
+                weight: Images::channels_first(channels * each, 1, [1, height, width]),
+                out: Images::channels_first(2, channels * each, [1, 1, 1]),
+                slides: [Slide::POINT, slide(height), slide(width)],
+                groups: channels,
+                transposed: false,
+            };
+            assert_eq!(Algorithm::of(&geometry), Algorithm::DepthwiseNchw, "{geometry:?}");
+            agrees(&mut random, geometry);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::epilogue::{Activate, WithActivation};
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::floats::{Floats, LANES, Line, Plain, WithFloats};
-use crate::simd::products::{Ahead, add_products_of};
+use crate::simd::products::{Ahead, Near, Next, add_products_of};
 use crate::threads::Columns;
 
 /// Transforms the numbers that some tiles meet: strip by strip, and in a strip a row of channels per point and tile.
@@ -37,7 +37,7 @@ impl WithFloats for Transform<'_, '_> {
                     let rest = &met[point][first..];
                     numbers[point] = match rest.first_chunk() {
                         Some(whole) => floats.load(whole),
-                        None => load::<F, 1>(floats, rest)[0],
+                        None => floats.load_some(rest, 0.0),
                     };
                 }
                 let points = tile(floats, numbers);
@@ -155,14 +155,14 @@ impl Products<'_, '_, '_> {
             for row in (0..end - first).step_by(MOST) {
                 let tiles = first + row..end.min(first + row + MOST);
                 let (block, out, count) = (&mut block, &mut *out, tiles.len());
-                let ahead = Ahead::block(weights, weights.len(), [tile, all]);
-                let some = Tiles { block, points, row, first: tiles.start, count, ahead, out };
-                tile += 1;
-                if count <= LAST_ROWS {
-                    floats.apart(Rows::<F, LAST_ROWS, VECTORS>(some));
-                } else {
-                    floats.apart(Rows::<F, MOST, VECTORS>(some));
+                let some = Tiles { block, points, row, first: tiles.start, count, out };
+                match Next::of(weights, weights.len(), [tile, all]) {
+                    None if count <= LAST_ROWS => floats.apart(Rows::<F, _, LAST_ROWS, VECTORS>(some, Near)),
+                    None => floats.apart(Rows::<F, _, MOST, VECTORS>(some, Near)),
+                    Some(next) if count <= LAST_ROWS => floats.apart(Rows::<F, _, LAST_ROWS, VECTORS>(some, next)),
+                    Some(next) => floats.apart(Rows::<F, _, MOST, VECTORS>(some, next)),
                 }
+                tile += 1;
                 if !block.is_finite {
                     for (_, tile) in (row..).zip(tiles).filter(|(row, _)| !block.is_finite_at(*row)) {
                         block.by_definition(tile, outputs.clone(), out);
@@ -218,17 +218,16 @@ struct Tiles<'b, 'a, 'o, F: Floats, const VECTORS: usize> {
     /// The first tile, and how many there are.
     first: usize,
     count: usize,
-    ahead: Ahead,
     out: &'b mut Columns<'o, f32>,
 }
 
 /// Up to `ROWS` tiles, from points to results in memory: a function of its own, so that sums stay in registers.
-struct Rows<'b, 'a, 'o, F: Floats, const ROWS: usize, const VECTORS: usize>(Tiles<'b, 'a, 'o, F, VECTORS>);
+struct Rows<'b, 'a, 'o, F: Floats, A, const ROWS: usize, const VECTORS: usize>(Tiles<'b, 'a, 'o, F, VECTORS>, A);
 
-impl<F: Floats, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '_, '_, F, ROWS, VECTORS> {
+impl<F: Floats, A: Ahead, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '_, '_, F, A, ROWS, VECTORS> {
     #[inline(always)]
     fn run(self, floats: F) {
-        let Tiles { block, points, row: first_row, first, count, ahead, out } = self.0;
+        let Rows(Tiles { block, points, row: first_row, first, count, out }, ahead) = self;
         let (row_len, inputs, count_of_inputs) =
             (row_len(block.image.geometry.input.channels.0), block.inputs.clone(), block.inputs.len());
         let zero = floats.splat(0.0);
