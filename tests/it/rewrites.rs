@@ -218,7 +218,85 @@ fn convolutions_absorb_what_follows() {
         let apart = Apart::Sums { amounts: &amounts, roundings: ROUNDINGS };
         let names = runs_alike(&images(activation, false, false), &[1, 8, 6, 6], apart);
         let clamped = "edgepack::convolution.scaled_epilogue_out";
-        assert_eq!(names, [clamped, "aten::convolution.out", "aten::add.out", "aten::mean.out"], "{activation}");
+        assert_eq!(names, [clamped, "edgepack::convolution.added_out", "aten::mean.out"], "{activation}");
+    }
+}
+
+/// A sum behind a convolution.
+#[derive(Clone, Copy)]
+struct Residual {
+    /// There is a batch norm between them.
+    norm: bool,
+    /// Windows of 3 by 3 pixels, not of one.
+    wide: bool,
+    /// Factor of the second operand.
+    alpha: i64,
+    /// The other operand is one pixel, for all of them.
+    pixel: bool,
+    /// The results of the convolution are given back, too.
+    given_back: bool,
+}
+
+/// An image of 8 channels through a convolution, its results through another and added to what that gives, an activation and
+/// a mean.
+fn residual(of: Residual, amounts: bool) -> Assembly {
+    let numbers = |count: usize| if amounts { positive(numbers(count), 1.0) } else { numbers(count) };
+    let mut a = Assembly::new();
+    let image: &[i32] = &[1, 8, 12, 12];
+    let mut next = 0;
+    let mut place = |a: &mut Assembly, sizes: &[i32]| -> Id {
+        next += 4 * 8 * 144;
+        a.planned_at(float(sizes), next - 4 * 8 * 144)
+    };
+    let [image, x, y, z, sum, w] = [image; 6].map(|sizes| place(&mut a, sizes));
+    let (one, zero, none, no, alpha) = (a.int(1), a.int(0), a.null(), a.bool(false), a.int(of.alpha));
+    let (ones, zeros) = (a.ints(&[one, one]), a.ints(&[zero, zero]));
+    let bias = a.constant(float(&[8]), &numbers(8));
+    let side = if of.wide { 3 } else { 1 };
+    let weight = a.constant(float(&[8, 8, side, side]), &numbers(64 * (side * side) as usize));
+    let padding = if of.wide { ones } else { zeros };
+    let stem = a.constant(float(&[8, 8, 3, 3]), &numbers(576));
+    a.call("aten::convolution.out", &[image, stem, none, ones, ones, ones, no, zeros, one, x, x]);
+    a.call("aten::convolution.out", &[x, weight, bias, ones, padding, ones, no, zeros, one, y, y]);
+    if of.norm {
+        norm(&mut a, y, bias, z, amounts);
+    }
+    let pixel = a.constant(float(&[1, 8, 1, 1]), &numbers(8));
+    let (results, other) = (if of.norm { z } else { y }, if of.pixel { pixel } else { x });
+    a.call("aten::add.out", &[other, results, alpha, sum, sum]);
+    a.call("aten::relu.out", &[sum, w, w]);
+    let (two, three) = (a.int(2), a.int(3));
+    let dims = a.ints(&[two, three]);
+    let mean = place(&mut a, &[1, 8]);
+    a.call("aten::mean.out", &[w, dims, no, none, mean, mean]);
+    a.inputs(&[image]);
+    let outputs = [mean, y];
+    a.outputs(&outputs[..1 + usize::from(of.given_back)]);
+    a
+}
+
+#[test]
+fn convolutions_add_to_their_results() {
+    let plain = Residual { norm: false, wide: false, alpha: 1, pixel: false, given_back: false };
+    let (added, scaled) = ("edgepack::convolution.added_out", "edgepack::convolution.scaled_added_out");
+    for (of, first) in [
+        (plain, added),
+        (Residual { wide: true, ..plain }, added),
+        (Residual { norm: true, ..plain }, scaled),
+        (Residual { norm: true, wide: true, ..plain }, scaled),
+        (Residual { alpha: 2, ..plain }, "aten::convolution.out"),
+        (Residual { pixel: true, ..plain }, "aten::convolution.out"),
+        (Residual { given_back: true, ..plain }, "aten::convolution.out"),
+    ] {
+        let amounts = residual(of, true);
+        // Sums of 72 products, as Winograd's too, twice, of a batch norm, of the other operand, and of all pixels.
+        let apart = Apart::Sums { amounts: &amounts, roundings: 8 * 74 + 8 + 1 + 145 };
+        let names = runs_alike(&residual(of, false), &[1, 8, 12, 12], apart);
+        let rest: &[&str] = match first {
+            "aten::convolution.out" => &["edgepack::add.epilogue_out", "aten::mean.out"],
+            _ => &["aten::mean.out"],
+        };
+        assert_eq!(names, [&["aten::convolution.out", first], rest].concat());
     }
 }
 

@@ -136,6 +136,8 @@ pub(super) struct Image<'a> {
     pub(super) is_pointwise: bool,
     pub(super) data: &'a [f32],
     pub(super) bias: &'a [f32],
+    /// Numbers that are added to the results, in the order of the output.
+    pub(super) addend: Option<&'a [f32]>,
     pub(super) packed: &'a BlockedWeight,
     pub(super) blocks: Blocks,
     pub(super) activation: Activation,
@@ -149,18 +151,24 @@ pub(super) struct Channels<'a, F: Vectors, const TILES: usize> {
     activation: Activation,
     /// Columns of the output.
     columns: Range<usize>,
+    /// Numbers that are added to the results, from the first pixel and channel on, and how many a pixel has.
+    addend: Option<&'a [f32]>,
+    pixel: usize,
 }
 
 impl<'a, F: Vectors, const TILES: usize> Channels<'a, F, TILES> {
-    /// The block of a group whose columns of the output begin at `offset`.
+    /// The block of a group whose columns of the output begin at `offset`, and its rows with pixel `from`.
     #[inline(always)]
-    pub(super) fn new(floats: F, image: &'a Image<'a>, [group, block]: [usize; 2], offset: usize) -> Self {
+    pub(super) fn new(floats: F, image: &'a Image<'a>, [group, block]: [usize; 2], offset: usize, from: usize) -> Self {
         let Image { blocks, packed, bias, activation, .. } = image;
         let (weights, _) = blocks.block(&packed.lines()[group * blocks.lines()..], block).as_chunks::<TILES>();
         let columns = blocks.columns(block);
         let count = columns.len();
+        let pixel = image.geometry.out.channels.0;
+        let addend = image.addend.map(|addend| &addend[from * pixel + group * blocks.columns + columns.start..]);
         let bias = bias.get(group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);
-        Channels { weights, start: load(floats, bias), activation: *activation, columns: offset..offset + count }
+        let columns = offset..offset + count;
+        Channels { weights, start: load(floats, bias), activation: *activation, columns, addend, pixel }
     }
 
     /// Numbers that the sums of so many pixels begin with.
@@ -174,11 +182,23 @@ impl<'a, F: Vectors, const TILES: usize> Channels<'a, F, TILES> {
     pub(super) fn write<const ROWS: usize>(
         &self,
         floats: F,
-        sums: &[[F::V; TILES]; ROWS],
+        sums: &mut [[F::V; TILES]; ROWS],
         [first, step, count]: [usize; 3],
         out: &mut Columns<'_, f32>,
     ) {
         let columns = self.columns.clone();
+        if let Some(addend) = self.addend {
+            let one = floats.splat(1.0);
+            each_row!(row < ROWS => {
+                if row < count {
+                    let addend = &addend[(first + row * step) * self.pixel..][..columns.len()];
+                    let addend = load::<F, TILES>(floats, addend);
+                    for tile in 0..TILES {
+                        sums[row][tile] = floats.fma(one, sums[row][tile], addend[tile]);
+                    }
+                }
+            });
+        }
         self.activation.with(floats, Write { floats, sums, first, step, count, columns, out });
     }
 }

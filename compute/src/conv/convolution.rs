@@ -10,6 +10,7 @@ use super::{depthwise, direct, few_outputs, pixels, transposed, winograd};
 use crate::epilogue::Epilogue;
 use crate::error::{Error, ErrorKind};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Terms, multiply_blocks};
+use crate::simd::wide;
 use crate::spatial::Images;
 use crate::threads::for_each_piece;
 use crate::walk::{Axis, Walk};
@@ -90,6 +91,25 @@ impl Convolution {
         scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), Error> {
+        self.run_adding(geometry, operands, None, packed, scratch, out)
+    }
+
+    /// Computes what [`Convolution::run`] does, and adds numbers to the results before the operations behind them: one to each,
+    /// in the order of the output.
+    ///
+    /// # Panics
+    ///
+    /// If a slice is shorter than the geometry says, or there are not as many addends as elements of the output.
+    pub fn run_adding(
+        &mut self,
+        geometry: &Geometry,
+        operands: &Operands<'_, f32>,
+        addend: Option<&[f32]>,
+        packed: Option<&PackedWeight>,
+        scratch: &mut [f32],
+        out: &mut [f32],
+    ) -> Result<(), Error> {
+        assert!(addend.is_none_or(|addend| addend.len() == out.len()), "numbers that are added to others");
         let geometry = &geometry.in_rows();
         let algorithm = Algorithm::of(geometry);
         let mut packed = packed.filter(|packed| packed.fits(algorithm, geometry));
@@ -101,7 +121,10 @@ impl Convolution {
             };
             packed = self.packed.as_ref();
         }
-        let epilogue = self.epilogue.clone();
+        // What loops do not add to results in registers is added to them in memory.
+        let behind = addend
+            .filter(|_| !matches!(packed.map(|packed| &packed.0), Some(Order::Blocks(_) | Order::Transformed(_))));
+        let epilogue = self.epilogue.clone().filter(|_| behind.is_none());
         let finish = |out: &mut [f32]| epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
         match (algorithm, packed.map(|packed| &packed.0)) {
             (Algorithm::Direct, _) => {
@@ -124,15 +147,21 @@ impl Convolution {
             }
             (_, Some(Order::Blocks(blocks))) => {
                 let (geometry, input, _) = reordered(geometry, operands.input, scratch)?;
-                let input = [input, operands.bias.unwrap_or(&[])];
-                pixels::convolve(&geometry, input, blocks, epilogue.as_deref(), out);
+                let operands = Operands { input, ..*operands };
+                pixels::convolve(&geometry, &operands, addend, blocks, epilogue.as_deref(), out);
             }
             (_, Some(Order::Transformed(taps))) => {
                 let (geometry, input, scratch) = reordered(geometry, operands.input, scratch)?;
                 let operands = Operands { input, ..*operands };
-                winograd::convolve(&geometry, &operands, taps, epilogue.as_deref(), scratch, out)?;
+                winograd::convolve(&geometry, &operands, addend, taps, epilogue.as_deref(), scratch, out)?;
             }
             (_, None) => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
+        }
+        if let Some(addend) = behind {
+            for_each_piece(&mut *out, 1, |start, out| {
+                wide(|| out.iter_mut().zip(&addend[start..]).for_each(|(sum, addend)| *sum += addend));
+            });
+            self.epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
         }
         Ok(())
     }

@@ -180,7 +180,8 @@ impl Patches<'_, '_> {
         len: usize,
         [block, first, count]: [usize; 3],
     ) {
-        let channels = Channels::new(floats, self.image, [0, block], self.image.blocks.columns(block).start);
+        let offset = self.image.blocks.columns(block).start;
+        let channels = Channels::new(floats, self.image, [0, block], offset, self.pixels[0]);
         for tile in (0..count).step_by(ROWS) {
             let (channels, count, out) = (&channels, ROWS.min(count - tile), &mut *self.out);
             floats.apart(Tile::<F, ROWS, TILES> { channels, tap_rows, len, tile, to: first + tile, count, out });
@@ -218,7 +219,7 @@ impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_
             }
             add_products(floats, rows, weights, Near, &mut sums);
         }
-        channels.write(floats, &sums, [to, 1, count], out);
+        channels.write(floats, &mut sums, [to, 1, count], out);
     }
 }
 

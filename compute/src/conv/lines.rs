@@ -142,7 +142,8 @@ impl<'a> Step<'a> {
 
     fn pixels(&self, input: &[f32], out: &mut [f32]) {
         let Order::Blocks(blocks) = &self.weight.0 else { unreachable!("the weight of single pixels is in blocks") };
-        pixels::convolve(&self.geometry, [input, self.bias.unwrap_or(&[])], blocks, self.epilogue, out);
+        let operands = Operands { input, weight: &[], bias: self.bias };
+        pixels::convolve(&self.geometry, &operands, None, blocks, self.epilogue, out);
     }
 
     fn depthwise(&self, input: &[f32], out: &mut [f32]) {

@@ -6,7 +6,7 @@
 
 use super::blocked::{BlockedWeight, Channels, Image, blocks_of, finish};
 use super::few_channels::{self, Patches};
-use super::geometry::Geometry;
+use super::geometry::{Geometry, Operands};
 use crate::epilogue::{Activation, Epilogue};
 use crate::functions::gcd;
 use crate::gemm::single::LOADED;
@@ -36,10 +36,11 @@ const PHASE: usize = 6;
 const CACHE: usize = 1 << 18;
 
 /// Computes all images: pixels of the input have their channels next to each other and rows of pixels no gaps, and so have
-/// those of the output.
+/// those of the output, and the numbers that are added to it before the operations. The weight is the packed one.
 pub(super) fn convolve(
     geometry: &Geometry,
-    [input, bias]: [&[f32]; 2],
+    operands: &Operands<'_, f32>,
+    addend: Option<&[f32]>,
     packed: &BlockedWeight,
     epilogue: Option<&Epilogue>,
     out: &mut [f32],
@@ -74,8 +75,9 @@ pub(super) fn convolve(
         !copies && parallel && geometry.groups == 1 && !reads_weight && blocks.count() >= threads && ends_together;
     let is_pointwise = geometry.is_pointwise();
     for n in 0..to.batch.0 {
-        let image =
-            Image { geometry, is_pointwise, data: &input[n * images.batch.1..], bias, packed, blocks, activation };
+        let data = &operands.input[n * images.batch.1..];
+        let (bias, addend) = (operands.bias.unwrap_or(&[]), addend.map(|addend| &addend[n * to.batch.1..]));
+        let image = Image { geometry, is_pointwise, data, bias, addend, packed, blocks, activation };
         let out = &mut out[n * to.batch.1..][..area * channels];
         // A large weight is read once if threads share the channels.
         if by_channels {
@@ -146,7 +148,7 @@ impl Part<'_, '_> {
     #[inline(always)]
     fn rows<F: Vectors, const ROWS: usize, const LESS: usize, const TILES: usize>(self, floats: F) {
         let (image, geometry) = (self.image, self.image.geometry);
-        let channels = Channels::new(floats, image, [self.group, self.block], self.offset);
+        let channels = Channels::new(floats, image, [self.group, self.block], self.offset, self.pixels[0]);
         let first = self.group * geometry.group_channels()[0];
         let [from, pixels] = self.pixels;
         let width = geometry.out.sizes[2].max(1);
@@ -219,7 +221,7 @@ impl<F: Vectors, A: Ahead, const ROWS: usize, const TILES: usize> Apart<F> for T
         } else {
             image.add(floats, first, [from + to, count], (channels.weights, ahead), &mut sums);
         }
-        channels.write(floats, &sums, [to, step, count], out);
+        channels.write(floats, &mut sums, [to, step, count], out);
     }
 }
 

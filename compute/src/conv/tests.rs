@@ -423,28 +423,34 @@ fn images_without_channels_give_the_bias() {
     packed.pack(&geometry, &[], None).unwrap();
     let bias: [f32; 8] = std::array::from_fn(|channel| channel as f32);
     let mut out = vec![f32::NAN; elements(&geometry.out)];
-    pixels::convolve(&geometry, [&[], &bias], &packed, None, &mut out);
+    let operands = Operands { input: &[], weight: &[], bias: Some(&bias) };
+    pixels::convolve(&geometry, &operands, None, &packed, None, &mut out);
     assert!(out.chunks(8).all(|pixel| pixel == bias));
 }
 
 #[test]
-fn operations_behind_a_convolution_give_what_they_give_alone() {
+fn sums_and_operations_behind_a_convolution_give_what_they_give_alone() {
     let mut random = Random::new(62);
     let operations = [Operation::Clamp { least: -0.5, greatest: 0.75 }, Operation::Tanh];
     for geometry in geometries(&mut random) {
         let epilogue = Arc::new(Epilogue::new(ScalarType::FLOAT, &operations).unwrap());
-        let input = random.floats(elements(&geometry.input));
-        let weight = random.floats(elements(&geometry.weight));
+        let [input, weight, addend] =
+            [&geometry.input, &geometry.weight, &geometry.out].map(|images| random.floats(elements(images)));
         let operands = Operands { input: &input, weight: &weight, bias: None };
         let mut scratch = vec![0f32; scratch_for(&geometry)];
-        let mut run = |epilogue: Option<Arc<Epilogue>>| {
-            let mut out = vec![0f32; elements(&geometry.out)];
-            Convolution::new(true, epilogue).run(&geometry, &operands, None, &mut scratch, &mut out).unwrap();
+        let mut run = |epilogue: Option<&Arc<Epilogue>>, addend: Option<&[f32]>| {
+            let (mut out, mut convolution) =
+                (vec![0f32; elements(&geometry.out)], Convolution::new(true, epilogue.cloned()));
+            convolution.run_adding(&geometry, &operands, addend, None, &mut scratch, &mut out).unwrap();
             out
         };
-        let (mut plain, fused) = (run(None), run(Some(epilogue.clone())));
+        let mut plain = run(None, None);
+        let mut sums: Vec<f32> = plain.iter().zip(&addend).map(|(x, addend)| x + addend).collect();
         epilogue.in_place(&mut plain);
-        assert!(plain.iter().zip(&fused).all(|(a, b)| a.to_bits() == b.to_bits()), "{geometry:?}");
+        epilogue.in_place(&mut sums);
+        for (alone, fused) in [(plain, run(Some(&epilogue), None)), (sums, run(Some(&epilogue), Some(&addend)))] {
+            assert!(alone.iter().zip(&fused).all(|(a, b)| a.to_bits() == b.to_bits()), "{geometry:?}");
+        }
     }
 }
 

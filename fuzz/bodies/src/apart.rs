@@ -12,11 +12,13 @@ use edgepack_format::tensor::write_strides;
 
 /// Operators that rewrites may make add in another order: the only ones where loading with and without them may come
 /// apart first.
-pub const SUMS: [&str; 16] = [
+pub const SUMS: [&str; 18] = [
     "aten::convolution.out",
     "edgepack::convolution.epilogue_out",
     "edgepack::convolution.scaled_out",
     "edgepack::convolution.scaled_epilogue_out",
+    "edgepack::convolution.added_out",
+    "edgepack::convolution.scaled_added_out",
     "edgepack::convolution.pair_out",
     "aten::mm.out",
     "edgepack::mm.epilogue_out",

@@ -114,6 +114,11 @@ pub fn tensor(graph: &PlanGraph<'_>, id: ValueId) -> Option<u32> {
     }
 }
 
+/// Returns whether two tensors share bytes.
+pub fn overlap(graph: &PlanGraph<'_>, a: ValueId, b: ValueId) -> Option<bool> {
+    Some(graph.tensor(tensor(graph, a)?).overlaps(&graph.tensor(tensor(graph, b)?)))
+}
+
 /// Returns whether the value is a tensor that one instruction writes, one reads, and nothing else uses.
 pub fn is_private(graph: &PlanGraph<'_>, uses: &Uses, id: ValueId) -> bool {
     tensor(graph, id).is_some_and(|tensor| {

@@ -15,7 +15,7 @@ use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
 use edgepack_format::scalar::ScalarType;
 
-use super::chain::{Call, arg, collected, for_each_pair, is, is_private, merge, own_names, tensor};
+use super::chain::{Call, arg, collected, for_each_pair, is, is_private, merge, overlap, own_names, tensor};
 use crate::aten::elementwise::arithmetic;
 use crate::aten::{conv, matmul};
 use crate::fused::{Base, Fused, HARD_SWISH, POINTWISE};
@@ -354,11 +354,6 @@ fn alike<const N: usize>(graph: &PlanGraph<'_>, ids: [ValueId; N]) -> Option<()>
     };
     let first = layout(ids[0])?;
     ids.iter().all(|&id| layout(id) == Some(first)).then_some(())
-}
-
-/// Returns whether two tensors share bytes.
-fn overlap(graph: &PlanGraph<'_>, a: ValueId, b: ValueId) -> Option<bool> {
-    Some(graph.tensor(tensor(graph, a)?).overlaps(&graph.tensor(tensor(graph, b)?)))
 }
 
 fn dtype(graph: &PlanGraph<'_>, id: ValueId) -> Option<ScalarType> {

@@ -1,6 +1,7 @@
 //! Rewrites that the library applies to a method before it is frozen. Each rule is one small rewrite. Results stay the
 //! same bit for bit, but for sums of floats in another order: see `Options::no_optimize`.
 
+mod added;
 mod batch_norm;
 mod chain;
 mod copies;
@@ -37,5 +38,6 @@ pub(crate) fn with_rewrites(registry: Registry) -> Registry {
         // Where images have found their order.
         .with_rewrite(joined_shuffle::JoinShuffles)
         .with_rewrite(pair::PairConvolutions)
+        .with_rewrite(added::AddResults)
         .with_rewrite(unmoved::DropCopies)
 }

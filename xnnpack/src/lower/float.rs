@@ -126,8 +126,10 @@ impl Lowering<'_> {
             return compute(self, out);
         }
         let local = self.values.temporary(out.datatype, &out.shape, out.dynamic)?;
-        compute(self, Lowered { local, writable: true, ..out })?;
-        self.clamp(bounds, local, out.local)
+        let free = Lowered { local, writable: true, ..out };
+        compute(self, free)?;
+        let ([free], out) = self.values.element_wise([free], out)?;
+        self.clamp(bounds, free, out)
     }
 
     /// A node with two inputs that are broadcast.
@@ -143,12 +145,12 @@ impl Lowering<'_> {
         if !(inputs.iter().all(|input| input.datatype.is_float()) || is_whole && is_extreme) {
             return self.binary_bytes(node, union, inputs, made);
         }
-        let (a, b) = (inputs[0].local, inputs[1].local);
         let out = self.values.make(made)?;
         if let NodeUnion::PReLU(_) = union {
             return self.prelu(inputs[0], inputs[1], out);
         }
         // Bounds of the smaller and the greater are not read.
+        let (a, b) = (inputs[0].local, inputs[1].local);
         match union {
             NodeUnion::Minimum(_) => return self.values.call("aten::minimum.out", &[a, b, out.local], self.node),
             NodeUnion::Maximum(_) => return self.values.call("aten::maximum.out", &[a, b, out.local], self.node),
@@ -162,17 +164,15 @@ impl Lowering<'_> {
                 NodeUnion::Div(_) => "aten::div.out",
                 _ => return Err(refused("it is not run")),
             };
+            // A sum of images becomes part of the convolution that computes one of them, and a product with its own sigmoid part
+            // of what computes the factor.
+            let ([a, b], to) = this.values.element_wise([inputs[0], inputs[1]], to)?;
             match union {
                 NodeUnion::Add(_) | NodeUnion::Subtract(_) => {
                     let one = this.values.all().int(1);
-                    this.values.call(name, &[a, b, one, to.local], this.node)
+                    this.values.call(name, &[a, b, one, to], this.node)
                 }
-                NodeUnion::Multiply(_) => {
-                    // A product with its own sigmoid becomes part of what computes it, an image for one.
-                    let ([a, b], to) = this.values.element_wise([inputs[0], inputs[1]], to)?;
-                    this.values.call(name, &[a, b, to], this.node)
-                }
-                _ => this.values.call(name, &[a, b, to.local], this.node),
+                _ => this.values.call(name, &[a, b, to], this.node),
             }
         })
     }

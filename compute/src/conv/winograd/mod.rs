@@ -144,16 +144,19 @@ struct Image<'a> {
     /// Number of the image among those of the input.
     number: usize,
     operands: &'a Operands<'a, f32>,
+    /// Numbers that are added to the results of the image, in the order of the output.
+    addend: Option<&'a [f32]>,
     packed: &'a TransformedWeight,
     blocks: Blocks,
     activation: Activation,
 }
 
-/// Computes all images: pixels of the input have their channels next to each other, and those of the output no gaps. The
-/// scratch memory has room for a strip.
+/// Computes all images: pixels of the input have their channels next to each other, and those of the output, and of the
+/// numbers that are added to it before the operations, no gaps. The scratch memory has room for a strip.
 pub(super) fn convolve(
     geometry: &Geometry,
     operands: &Operands<'_, f32>,
+    addend: Option<&[f32]>,
     packed: &TransformedWeight,
     epilogue: Option<&Epilogue>,
     scratch: &mut [f32],
@@ -170,7 +173,8 @@ pub(super) fn convolve(
     }
     let by_channels = threads > 1 && geometry.groups == 1 && blocks.bytes() > CACHE && blocks.balance(threads) >= EVEN;
     for number in 0..to.batch.0 {
-        let image = Image { geometry, tiling, number, operands, packed, blocks, activation };
+        let addend = addend.map(|addend| &addend[number * to.batch.1..]);
+        let image = Image { geometry, tiling, number, operands, addend, packed, blocks, activation };
         let out = &mut out[number * to.batch.1..][..to.area() * channels];
         if by_channels {
             image.by_channels(epilogue, &mut scratch[..strips * each], out);

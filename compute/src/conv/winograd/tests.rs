@@ -179,3 +179,37 @@ fn weights_that_are_retained_have_their_taps_as_they_are() {
     let [inside, corner] = [13 * 32, 0].map(|at| out[at]);
     assert_eq!([inside, corner], [16.0 * 9.0 / 8.0, 16.0 * 4.0 / 8.0]);
 }
+
+/// Sums are what they are behind the convolution, to the bit, on any number of threads, and where tiles are computed by
+/// definition.
+#[test]
+fn numbers_are_added_to_results_before_the_operations() {
+    let mut random = Random::new(75);
+    for (round, geometry) in geometries().into_iter().enumerate() {
+        let [mut input, weight, addend] =
+            [&geometry.input, &geometry.weight, &geometry.out].map(|images| random.floats(elements(images)));
+        if round % 2 == 0 {
+            input[7] = f32::INFINITY;
+        }
+        let operands = Operands { input: &input, weight: &weight, bias: None };
+        let packed = PackedWeight::new(None, &geometry, &weight, None).unwrap();
+        let relu = Arc::new(Epilogue::new(ScalarType::FLOAT, &[Operation::Relu]).unwrap());
+        let run = |epilogue: Option<&Arc<Epilogue>>, addend: Option<&[f32]>, threads: usize| {
+            let threads = Threads::new(threads).unwrap();
+            let mut scratch = vec![f32::NAN; threads.run(|| PackedWeight::scratch(&geometry))];
+            let mut out = vec![f32::NAN; elements(&geometry.out)];
+            let mut convolution = Convolution::new(true, epilogue.cloned());
+            let run = || convolution.run_adding(&geometry, &operands, addend, packed.as_ref(), &mut scratch, &mut out);
+            threads.run(run).unwrap();
+            out
+        };
+        let mut want = run(None, None, 1);
+        want.iter_mut().zip(&addend).for_each(|(x, addend)| *x += addend);
+        relu.in_place(&mut want);
+        for threads in [1, 2] {
+            let have = run(Some(&relu), Some(&addend), threads);
+            let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+            assert!(have.iter().zip(&want).all(same), "{geometry:?}, {threads} threads");
+        }
+    }
+}

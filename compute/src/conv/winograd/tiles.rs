@@ -94,6 +94,9 @@ impl<'a> Image<'a> {
         let weight = |tap: f32| scaled(tap, factor);
         let sum = direct::sum(self.geometry, [operands.input, operands.weight], weight, of, place);
         let mut element = [sum + operands.bias.map_or(0.0, |bias| bias[channel])];
+        if let Some(addend) = self.addend {
+            element[0] += addend[pixel * self.geometry.out.channels.0 + channel];
+        }
         self.activation.apply(&mut element);
         element[0]
     }
@@ -144,6 +147,7 @@ impl Products<'_, '_, '_> {
             weights,
             bias: load(floats, bias),
             inputs: group * inputs..(group + 1) * inputs,
+            addend: image.addend.map(|addend| &addend[outputs.start..]),
             from,
             places: column..column + columns.len(),
             sums: [[[Line::ZERO; VECTORS]; STRIP]; POINTS],
@@ -180,6 +184,8 @@ struct Block<'a, F: Floats, const VECTORS: usize> {
     bias: [F::V; VECTORS],
     /// Input channels of the group.
     inputs: Range<usize>,
+    /// Numbers that are added to the results, from the first of these channels on.
+    addend: Option<&'a [f32]>,
     /// The pixel that is row 0 of the output, and columns of the output.
     from: usize,
     places: Range<usize>,
@@ -273,7 +279,6 @@ impl<F: Floats, const VECTORS: usize> WithActivation<F> for Results<'_, '_, '_, 
                 *all = results(floats, sums);
                 for result in all {
                     check = floats.fma(*result, zero, check);
-                    *result = function.of(floats, *result);
                 }
             }
             let pixels = block.image.pixels(first + row);
@@ -283,7 +288,13 @@ impl<F: Floats, const VECTORS: usize> WithActivation<F> for Results<'_, '_, '_, 
                     for (vector, all) in vectors.iter_mut().zip(all) {
                         *vector = all[result];
                     }
-                    store(floats, vectors, &mut out.row(pixel - block.from)[block.places.clone()]);
+                    if let Some(addend) = block.addend {
+                        let addend = &addend[pixel * block.image.geometry.out.channels.0..][..block.places.len()];
+                        for (vector, addend) in vectors.iter_mut().zip(load::<F, VECTORS>(floats, addend)) {
+                            *vector = floats.plus(*vector, addend);
+                        }
+                    }
+                    store(floats, function.of_each(floats, vectors), &mut out.row(pixel - block.from)[block.places.clone()]);
                 }
             });
         }

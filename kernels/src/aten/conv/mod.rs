@@ -11,7 +11,7 @@ use edgepack_compute::conv::{self, Convolution, Geometry, Operands, PackedWeight
 use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::number::Number;
 use edgepack_compute::spatial::{Images, Slide};
-use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, room};
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views, room};
 use edgepack_executor::packing::{Layout, Shared};
 use edgepack_executor::tensor::{TensorRef, TensorShape};
 use edgepack_executor::with_element;
@@ -60,6 +60,27 @@ pub(crate) static SCALED_FUSED: Base = Base {
     prepare: |args, epilogue| prepare(args, &WITH_FACTORS, Some(epilogue)),
 };
 
+/// Convolution of `f32`, to whose results another tensor is added, and the operations behind the sum.
+pub(crate) static ADDED: Base = Base {
+    name: "edgepack::convolution.added_out",
+    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, \
+             bool transposed, SymInt[] output_padding, SymInt groups, Tensor addend, *, Tensor(a!) out) -> Tensor(a!)",
+    out: OUT + 1,
+    in_place: true,
+    prepare: |args, epilogue| prepare(args, &WITH_ADDEND, Some(epilogue)),
+};
+
+/// [`SCALED`], to whose results another tensor is added, and the operations behind the sum.
+pub(crate) static SCALED_ADDED: Base = Base {
+    name: "edgepack::convolution.scaled_added_out",
+    schema: "(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, \
+             bool transposed, SymInt[] output_padding, SymInt groups, Tensor factors, Tensor addend, *, \
+             Tensor(a!) out) -> Tensor(a!)",
+    out: SCALED_OUT + 1,
+    in_place: true,
+    prepare: |args, epilogue| prepare(args, &WITH_FACTORS_AND_ADDEND, Some(epilogue)),
+};
+
 const FORWARD_NAME: &str = "aten::convolution.out";
 
 /// The output of a forward convolution.
@@ -72,11 +93,14 @@ pub(crate) const SCALED_OUT: usize = FACTORS + 1;
 /// Arguments that a forward convolution has besides those of [`FORWARD`].
 struct Form {
     factors: Option<usize>,
+    addend: Option<usize>,
     out: usize,
 }
 
-static PLAIN: Form = Form { factors: None, out: OUT };
-static WITH_FACTORS: Form = Form { factors: Some(FACTORS), out: SCALED_OUT };
+static PLAIN: Form = Form { factors: None, addend: None, out: OUT };
+static WITH_FACTORS: Form = Form { factors: Some(FACTORS), addend: None, out: SCALED_OUT };
+static WITH_ADDEND: Form = Form { factors: None, addend: Some(OUT), out: ADDED.out };
+static WITH_FACTORS_AND_ADDEND: Form = Form { factors: Some(FACTORS), addend: Some(SCALED_OUT), out: SCALED_ADDED.out };
 
 /// The positions of the arguments that say what is convolved and how.
 pub(crate) struct Arguments {
@@ -264,13 +288,26 @@ impl Run for Single {
             weight: weight.map_or_else(|| views.tensor(FORWARD.weight)?.as_slice::<f32>(), Ok)?,
             bias: views.tensor_opt(BIAS)?.map(|bias| bias.as_slice::<f32>()).transpose()?,
         };
-        let out = views.out(self.form.out)?.into_slice::<f32>()?;
-        Ok(self.convolution.run(&geometry, &operands, packed, floats(views.scratch()?)?, out)?)
+        let addend = self.form.addend.map(|at| addend(&views, at, self.form.out)).transpose()?;
+        let (scratch, out) = (floats(views.scratch()?)?, views.out(self.form.out)?.into_slice::<f32>()?);
+        Ok(self.convolution.run_adding(&geometry, &operands, addend, packed, scratch, out)?)
     }
 
     fn retained_bytes(&self) -> usize {
         self.convolution.retained_bytes()
     }
+}
+
+/// The numbers that are added to the results, in the order of the output.
+fn addend<'v>(views: &Views<'v>, at: usize, out: usize) -> Result<&'v [f32], KernelError> {
+    let (addend, out) = (views.tensor(at)?, views.context().meta(out)?);
+    if addend.sizes == out.sizes && addend.dim_order == out.dim_order {
+        return addend.as_slice();
+    }
+    Err(KernelError::argument(format!(
+        "`addend` has sizes {:?} in the order {:?}, `out` {:?} in {:?}",
+        addend.sizes, addend.dim_order, out.sizes, out.dim_order
+    )))
 }
 
 /// Scratch memory as floats.

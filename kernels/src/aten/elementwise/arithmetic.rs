@@ -54,7 +54,8 @@ fn by_mode(args: &Prepare<'_>, modes: [&'static Spec; 3]) -> Result<Box<dyn Run>
     }
 }
 
-const ALPHA: usize = position("aten::add.out", "alpha");
+/// The factor of the second operand of a sum.
+pub(crate) const ALPHA: usize = position("aten::add.out", "alpha");
 
 /// Almost every sum is plain, and then no product is computed.
 fn prepare_add(args: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {
