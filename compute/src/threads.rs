@@ -148,9 +148,12 @@ impl Cost {
         units > 1 && self.0 * units as f64 >= 2.0 * PART
     }
 
-    /// Returns whether parts are handed to the other threads as they are now.
+    /// Returns whether parts are handed to the other threads as they are now: they are awake, or waking them pays for this
+    /// loop, or would have paid for those before it. A caller of many small loops has them woken early that way, and one of a
+    /// few does not wait for them.
     fn is_shared(self, units: usize) -> bool {
-        self.0 * units as f64 >= 2.0 * WAKE || pool::others_are_awake()
+        let work = self.0 * units as f64;
+        work >= 2.0 * WAKE || pool::others_are_awake() || pool::missed(work) >= 2.0 * WAKE
     }
 
     /// Units of a part.

@@ -49,7 +49,7 @@ pub(super) struct Patches<'a, 'o> {
     pub(super) out: &'a mut Columns<'o, f32>,
 }
 
-/// Numbers that the taps of pixels meet, pixel by pixel.
+/// Room for the numbers that the taps of pixels meet, pixel by pixel.
 type Copied = ArrayVec<f32, { PATCH * PIXELS }>;
 
 /// The numbers that rows of taps meet, in order: from those of the first pixel on, and how far those of the next one are.
@@ -244,31 +244,39 @@ impl<'a> Image<'a> {
         let Geometry { input: images, slides: [_, down, right], out, .. } = self.geometry;
         let channels = images.channels.0;
         let Slide { kernel: width, input, .. } = *right;
+        let (row, patch) = (width * channels, width * channels * down.kernel);
         let (mut y, mut x) = (first / out.sizes[2], first % out.sizes[2]);
+        // Patches of all pixels fit; what no tap meets stays 0.
         to.clear();
-        for _ in 0..count {
+        to.extend(std::iter::repeat_n(0.0, count * patch));
+        for to in to.chunks_exact_mut(patch.max(1)) {
             let [top, left] = [(down, y), (right, x)].map(|(slide, at)| slide.start(at));
             // Taps before the image, and those that meet it.
             let before = left.min(0).unsigned_abs().min(width);
             let from = left.max(0) as usize;
-            let met = (width - before).min(input.saturating_sub(from));
-            for ky in 0..down.kernel {
+            let met = (width - before).min(input.saturating_sub(from)) * channels;
+            for (ky, to) in to.chunks_exact_mut(row.max(1)).enumerate() {
                 let line = top + (ky * down.dilation) as isize;
                 // What is before the first is a great number, too.
-                let met = if (line as usize) < down.input { met } else { 0 };
-                let mut zeros = |count: usize| to.extend(std::iter::repeat_n(0.0, count * channels));
-                if met == 0 {
-                    zeros(width);
-                    continue;
+                if (line as usize) < down.input && met > 0 {
+                    let numbers = &self.data[line as usize * images.strides[1] + from * channels..][..met];
+                    copy_row(numbers, &mut to[before * channels..][..met]);
                 }
-                zeros(before);
-                let numbers = &self.data[line as usize * images.strides[1] + from * channels..][..met * channels];
-                // Patches of all pixels fit.
-                let _ = to.try_extend_from_slice(numbers);
-                to.extend(std::iter::repeat_n(0.0, (width - before - met) * channels));
             }
             x += 1;
             (y, x) = if x == out.sizes[2] { (y + 1, 0) } else { (y, x) };
+        }
+    }
+}
+
+/// Copies a few numbers: a call would take longer.
+#[inline(always)]
+fn copy_row(from: &[f32], to: &mut [f32]) {
+    let ((from, few), (to, last)) = (from.as_chunks::<4>(), to.as_chunks_mut::<4>());
+    to.iter_mut().zip(from).for_each(|(to, numbers)| *to = *numbers);
+    for at in 0..3 {
+        if let (Some(to), Some(x)) = (last.get_mut(at), few.get(at)) {
+            *to = *x;
         }
     }
 }

@@ -29,6 +29,8 @@ thread_local! {
     static INDEX: Cell<usize> = const { Cell::new(0) };
     /// True while this thread runs a part of a loop; loops inside of it run on this thread alone.
     static IN_LOOP: Cell<bool> = const { Cell::new(false) };
+    /// Nanoseconds of loops that this thread, a caller since then, has not shared because its workers were asleep.
+    static MISSED: Cell<f64> = const { Cell::new(0.0) };
 }
 
 /// Threads that live as long as this.
@@ -82,6 +84,16 @@ pub(super) fn count() -> Option<usize> {
 pub(super) fn others_are_awake() -> bool {
     let is_awake = |sleeper: &Sleeper| !sleeper.asleep.load(SeqCst);
     CALLER_OF.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.sleepers.iter().any(is_awake)))
+}
+
+/// Returns how many nanoseconds of loops this thread has not shared since it became the caller of workers, with one of so
+/// many more; 0 if it is no caller.
+pub(super) fn missed(more: f64) -> f64 {
+    if CALLER_OF.with_borrow(Option::is_none) {
+        return 0.0;
+    }
+    MISSED.set(MISSED.get() + more);
+    MISSED.get()
 }
 
 /// Runs `work` so that loops inside of it stay on this thread.
@@ -161,6 +173,7 @@ impl Shared {
             Err(TryLockError::WouldBlock) => return None,
         };
         let before = (CALLER_OF.replace(Some(self.clone())), INDEX.replace(0), IN_LOOP.replace(false));
+        MISSED.set(0.0);
         self.has_caller.store(true, SeqCst);
         Some(Caller { shared: self, _turn: turn, before })
     }

@@ -151,6 +151,20 @@ fn no_part_is_cheaper_than_handing_it_over() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "waits for threads to park")]
+fn small_loops_wake_workers_together() {
+    let (two, loops) = (pool(2), Cost::nanoseconds(4_500.0));
+    for _ in 0..2 {
+        while two.run(pool::others_are_awake) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        // Two of 9 µs are not worth waking anyone, three are, and each run counts its own.
+        let shared = two.run(|| [(); 3].map(|()| loops.pays(2)));
+        assert_eq!(shared, [false, false, true]);
+    }
+}
+
+#[test]
 fn many_threads_call_one_pool() {
     for count in [1, 2, 5] {
         let pool = pool(count);
