@@ -165,7 +165,9 @@ impl<'a, F: Vectors, const TILES: usize> Channels<'a, F, TILES> {
         let columns = blocks.columns(block);
         let count = columns.len();
         let pixel = image.geometry.out.channels.0;
-        let addend = image.addend.map(|addend| &addend[from * pixel + group * blocks.columns + columns.start..]);
+        // Of no pixels there are no numbers.
+        let first = from * pixel + group * blocks.columns + columns.start;
+        let addend = image.addend.map(|addend| addend.get(first..).unwrap_or(&[]));
         let bias = bias.get(group * blocks.columns..).and_then(|bias| bias.get(columns)).unwrap_or(&[]);
         let columns = offset..offset + count;
         Channels { weights, start: load(floats, bias), activation: *activation, columns, addend, pixel }

@@ -44,7 +44,7 @@ pub(crate) struct Next {
     step: usize,
 }
 
-/// Tiles that meet a block, of which the first takes longer by what the others gain, at most: of more, the share is too small.
+/// Tiles that meet a block, at most: where there are more, the time that the first waits for memory is a small part of all.
 const MOST_SHARES: usize = 32;
 
 impl Next {

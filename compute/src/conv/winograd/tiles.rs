@@ -147,7 +147,7 @@ impl Products<'_, '_, '_> {
             weights,
             bias: load(floats, bias),
             inputs: group * inputs..(group + 1) * inputs,
-            addend: image.addend.map(|addend| &addend[outputs.start..]),
+            addend: image.addend.map(|addend| addend.get(outputs.start..).unwrap_or(&[])),
             from,
             places: column..column + columns.len(),
             sums: [[[Line::ZERO; VECTORS]; STRIP]; POINTS],
