@@ -53,7 +53,7 @@ impl Rewrite for AddResults {
     }
 }
 
-/// What is done to the results of an operator of the graph, if it is a sum of FLOAT.
+/// The operations behind an operator of the graph, if it is a sum of FLOAT.
 fn sum(graph: &PlanGraph<'_>, operator: u32, name: Option<&'static str>) -> Option<Arc<Epilogue>> {
     if name == Some(ADD) {
         return Some(Arc::new(Epilogue::new(ScalarType::FLOAT, &[]).ok()?));
