@@ -109,7 +109,7 @@ impl Convolution {
         scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), Error> {
-        assert!(addend.is_none_or(|addend| addend.len() == out.len()), "numbers that are added to others");
+        assert!(addend.is_none_or(|addend| addend.len() == out.len()), "as many addends as results");
         let geometry = &geometry.in_rows();
         let algorithm = Algorithm::of(geometry);
         let mut packed = packed.filter(|packed| packed.fits(algorithm, geometry));
@@ -158,10 +158,10 @@ impl Convolution {
             (_, None) => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
         }
         if let Some(addend) = behind {
-            for_each_piece(&mut *out, 1, |start, out| {
+            for_each_piece(out, 1, |start, out| {
                 wide(|| out.iter_mut().zip(&addend[start..]).for_each(|(sum, addend)| *sum += addend));
+                self.epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
             });
-            self.epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use arrayvec::ArrayVec;
 use super::blocked::{Channels, Image};
 use super::geometry::Geometry;
 use crate::simd::apart::Apart;
-use crate::simd::floats::{Floats, HALF, Vectors, WithFloats};
+use crate::simd::floats::{Floats, HALF, Vectors, WithFloats, copy_few};
 use crate::simd::products::{Near, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::Columns;
@@ -260,23 +260,11 @@ impl<'a> Image<'a> {
                 // What is before the first is a great number, too.
                 if (line as usize) < down.input && met > 0 {
                     let numbers = &self.data[line as usize * images.strides[1] + from * channels..][..met];
-                    copy_row(numbers, &mut to[before * channels..][..met]);
+                    copy_few(numbers, &mut to[before * channels..][..met]);
                 }
             }
             x += 1;
             (y, x) = if x == out.sizes[2] { (y + 1, 0) } else { (y, x) };
-        }
-    }
-}
-
-/// Copies a few numbers: a call would take longer.
-#[inline(always)]
-fn copy_row(from: &[f32], to: &mut [f32]) {
-    let ((from, few), (to, last)) = (from.as_chunks::<4>(), to.as_chunks_mut::<4>());
-    to.iter_mut().zip(from).for_each(|(to, numbers)| *to = *numbers);
-    for at in 0..3 {
-        if let (Some(to), Some(x)) = (last.get_mut(at), few.get(at)) {
-            *to = *x;
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) trait Vectors: Copy {
     fn store_some(self, v: Self::V, to: &mut [f32]) {
         let mut numbers = [0.0; LANES];
         self.store(v, &mut numbers);
-        copy_some(&numbers, to);
+        copy_few(&numbers, to);
     }
     /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]
@@ -155,24 +155,16 @@ pub(crate) fn write<F: Floats>(floats: F, v: F::V, to: &mut [f32]) {
     }
 }
 
-/// Copies as many of the first numbers as there is room for: some at a time, which takes less time than a call.
+/// Copies a few numbers, as many as there is room for: a call would take longer.
 #[inline(always)]
-fn copy_some(from: &[f32; LANES], to: &mut [f32]) {
-    let (from, to) = copy_first::<8>(from, to);
-    let (from, to) = copy_first::<4>(from, to);
-    let (from, to) = copy_first::<2>(from, to);
-    copy_first::<1>(from, to);
-}
-
-/// Copies the first `COUNT` numbers if there is room for them; returns the others, and the rest of the room.
-#[inline(always)]
-fn copy_first<'f, 't, const COUNT: usize>(from: &'f [f32], to: &'t mut [f32]) -> (&'f [f32], &'t mut [f32]) {
-    if to.len() < COUNT {
-        return (from, to);
+pub(crate) fn copy_few(from: &[f32], to: &mut [f32]) {
+    let ((from, few), (to, last)) = (from[..to.len()].as_chunks::<4>(), to.as_chunks_mut::<4>());
+    to.iter_mut().zip(from).for_each(|(to, numbers)| *to = *numbers);
+    for at in 0..3 {
+        if let (Some(to), Some(x)) = (last.get_mut(at), few.get(at)) {
+            *to = *x;
+        }
     }
-    let ((some, from), (room, to)) = (from.split_at(COUNT), to.split_at_mut(COUNT));
-    room.copy_from_slice(some);
-    (from, to)
 }
 
 /// Arrays, which the compiler makes vectors of.
