@@ -149,20 +149,11 @@ impl Cost {
     }
 
     /// Returns whether parts are handed to the other threads as they are now: they are awake, or waking them pays for this
-    /// loop, or would have paid for those before it and this one. A caller of many small loops has them woken early that way,
-    /// and one of a few does not wait for them.
+    /// loop, or would have paid for those before it. A caller of many small loops has them woken early that way, and one of a
+    /// few does not wait for them.
     fn is_shared(self, units: usize) -> bool {
         let work = self.0 * units as f64;
-        work >= 2.0 * WAKE || pool::others_are_awake() || pool::missed() + work >= 2.0 * WAKE
-    }
-
-    /// Returns whether a loop that begins here, which is worth parting, is shared, and counts it if it is not.
-    fn shares(self, units: usize) -> bool {
-        let shares = self.is_shared(units);
-        if !shares && !pool::is_in_loop() {
-            pool::miss(self.0 * units as f64);
-        }
-        shares
+        work >= 2.0 * WAKE || pool::others_are_awake() || pool::missed(work) >= 2.0 * WAKE
     }
 
     /// Units of a part.
@@ -200,7 +191,7 @@ pub fn for_each_range(cost: Cost, units: usize, f: impl Fn(Range<usize>) + Sync)
     let parts = |numbers: Range<usize>| {
         numbers.for_each(|number| f(number * part..(number + 1).saturating_mul(part).min(units)))
     };
-    share(cost.shares(units), units.div_ceil(part), 1, parts);
+    share(cost.is_shared(units), units.div_ceil(part), 1, parts);
 }
 
 /// Calls `f` with pieces of the output and the index at which they start: one piece, or several on several threads.
@@ -215,7 +206,7 @@ pub fn for_each_piece_at<T: Send>(cost: Cost, out: &mut [T], unit: usize, f: imp
         return f(0, out);
     }
     let piece = cost.units().checked_next_multiple_of(unit.max(1)).unwrap_or(out.len());
-    let share = cost.shares(out.len());
+    let share = cost.is_shared(out.len());
     each(share, 1, WriteAll(out, piece).cut(), |index, out| f(index * piece, out));
 }
 
@@ -237,7 +228,7 @@ pub fn for_each<P: Pieces>(share: bool, pieces: P, f: impl Fn(usize, P::Item) + 
 /// Calls `f` with each piece and its number, on all threads if what the pieces cost each makes that worth it.
 pub fn for_each_at<P: Pieces>(cost: Cost, pieces: P, f: impl Fn(usize, P::Item) + Send + Sync) {
     let cut = pieces.cut();
-    each(cost.is_worth(cut.count()) && cost.shares(cut.count()), cost.units(), cut, f);
+    each(cost.pays(cut.count()), cost.units(), cut, f);
 }
 
 /// Calls `f` as [`for_each`] does until it fails, and returns the error of the first piece that failed. Pieces after it may
@@ -260,7 +251,7 @@ pub fn try_for_each_at<P: Pieces, E: Send>(
     f: impl Fn(usize, P::Item) -> Result<(), E> + Send + Sync,
 ) -> Result<(), E> {
     let cut = pieces.cut();
-    try_each(cost.is_worth(cut.count()) && cost.shares(cut.count()), cost.units(), cut, f)
+    try_each(cost.pays(cut.count()), cost.units(), cut, f)
 }
 
 /// Returns how many pieces a thread takes at once if the cost of one is not known: threads end at about the same time.

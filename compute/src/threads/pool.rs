@@ -86,14 +86,14 @@ pub(super) fn others_are_awake() -> bool {
     CALLER_OF.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.sleepers.iter().any(is_awake)))
 }
 
-/// Returns how many nanoseconds of loops this thread has not shared since it became the caller of workers; 0 if it is none.
-pub(super) fn missed() -> f64 {
-    if CALLER_OF.with_borrow(Option::is_some) { MISSED.get() } else { 0.0 }
-}
-
-/// Counts a loop of so many nanoseconds that this thread does not share.
-pub(super) fn miss(nanoseconds: f64) {
-    MISSED.set(MISSED.get() + nanoseconds);
+/// Returns how many nanoseconds of loops this thread has not shared since it became the caller of workers, with one of so
+/// many more; 0 if it is no caller, or in a loop.
+pub(super) fn missed(more: f64) -> f64 {
+    if is_in_loop() || CALLER_OF.with_borrow(Option::is_none) {
+        return 0.0;
+    }
+    MISSED.set(MISSED.get() + more);
+    MISSED.get()
 }
 
 /// Runs `work` so that loops inside of it stay on this thread.
