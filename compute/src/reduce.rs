@@ -7,9 +7,9 @@
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use crate::error::{Error, expect_elements};
-use crate::fold::{Fold, Sum};
+use crate::fold::{Fold, Place, Sum};
 use crate::layout::{Layout, reach};
-use crate::simd::wide;
+use crate::simd::{Loop, run_wide};
 use crate::threads::{Cost, for_each_piece_at};
 
 /// Number of accumulators of neighbouring results that are held on the stack.
@@ -17,6 +17,8 @@ const LANES: usize = 64;
 
 /// Nanoseconds of an addition of numbers in single precision to sums in double precision, about.
 const ADDITION: f64 = 0.17;
+/// Nanoseconds of a comparison of numbers in single precision with the extremes so far, about.
+const COMPARISON: f64 = 0.05;
 
 /// A loop: its rounds, and the elements it moves by in input and output.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -151,21 +153,58 @@ impl Reduction {
     pub fn sums(&self, input: &[f32], out: &mut [f32], result: impl Fn(f64) -> f32 + Sync) -> Result<(), Error> {
         let lasts = self.outer.iter().map(|axis| (axis.size, axis.out));
         expect_elements("the output", out.len(), reach(lasts))?;
-        match (&*self.outer, &*self.folded) {
-            (&[ref outer @ .., lane], &[rows])
-                if lane.input == 1 && lane.out == 1 && rows.input > 1 && !input.is_empty() =>
-            {
+        match self.lanes() {
+            Some(lanes) if !input.is_empty() => {
                 expect_elements("the input", input.len(), self.reach())?;
-                let cost = Cost::nanoseconds(ADDITION * rows.size as f64);
-                each(outer, |from, to, _| {
-                    for_each_piece_at(cost, &mut out[to..to + lane.size], LANES, |start, out| {
-                        wide(|| sum_rows(&input[from + start..], [rows.size, rows.input], out, &result));
-                    });
+                lanes.each(ADDITION, out, |from, rows, out| {
+                    run_wide(Sums { input: &input[from..], rows, out, result: &result });
                 });
                 Ok(())
             }
             _ => self.run(input, &Sum, |at, sum| out[at] = result(sum)),
         }
+    }
+
+    /// Finds places of extremes as [`Reduction::run`] does with [`Place`], with the vector units of the machine and all threads
+    /// where the input is large.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reduction::sums`].
+    ///
+    /// ```
+    /// use edgepack_compute::layout::Layout;
+    /// use edgepack_compute::reduce::{Folded, Reduction};
+    ///
+    /// let input = Layout { sizes: &[2, 3], strides: &[3, 1], dim_order: &[0, 1] };
+    /// let out = Layout { sizes: &[3], strides: &[1], dim_order: &[0] };
+    /// let rows = Folded::default().with(0).unwrap();
+    /// let mut places = [0; 3];
+    /// Reduction::new(input, out, rows, true).places::<false>(&[1.0, 9.0, 3.0, 2.0, 2.0, 3.0], &mut places)?;
+    /// assert_eq!(places, [1, 0, 0]);
+    /// # Ok::<(), edgepack_compute::Error>(())
+    /// ```
+    pub fn places<const LEAST: bool>(&self, input: &[f32], out: &mut [i64]) -> Result<(), Error> {
+        let lasts = self.outer.iter().map(|axis| (axis.size, axis.out));
+        expect_elements("the output", out.len(), reach(lasts))?;
+        match self.lanes().filter(|lanes| i32::try_from(lanes.rows[0]).is_ok()) {
+            Some(lanes) if !input.is_empty() => {
+                expect_elements("the input", input.len(), self.reach())?;
+                lanes.each(COMPARISON, out, |from, rows, out| {
+                    run_wide(Places::<LEAST> { input: &input[from..], rows, out });
+                });
+                Ok(())
+            }
+            _ => self.run(input, &Place::<f32, LEAST>::NEW, |at, (_, place)| out[at] = place as i64),
+        }
+    }
+
+    /// The lanes, if all that is folded into a result are rows at a distance, and results next to each other come of numbers
+    /// next to each other.
+    fn lanes(&self) -> Option<Lanes<'_>> {
+        let (&[ref outer @ .., lane], &[rows]) = (&*self.outer, &*self.folded) else { return None };
+        let is_dense = lane.input == 1 && lane.out == 1 && rows.input > 1;
+        is_dense.then_some(Lanes { outer, count: lane.size, rows: [rows.size, rows.input] })
     }
 
     /// Elements of input up to the last one that is read.
@@ -217,29 +256,72 @@ impl Reduction {
     }
 }
 
-/// Lanes of a vector: of fewer results than that, each is summed by itself.
+/// Results next to each other, each of rows of numbers at a distance.
+struct Lanes<'a> {
+    outer: &'a [Axis],
+    count: usize,
+    /// Number of rows, and the elements from one to the next.
+    rows: [usize; 2],
+}
+
+impl Lanes<'_> {
+    /// Calls `f` with the first number that some results come of, the rows, and those results, on all threads if what a number
+    /// costs makes that worth it.
+    fn each<R: Send>(&self, number: f64, out: &mut [R], f: impl Fn(usize, [usize; 2], &mut [R]) + Send + Sync) {
+        let cost = Cost::nanoseconds(number * self.rows[0] as f64);
+        each(self.outer, |from, to, _| {
+            for_each_piece_at(cost, &mut out[to..to + self.count], LANES, |start, out| f(from + start, self.rows, out));
+        });
+    }
+}
+
+/// Lanes of a vector: of fewer results than that, each is found by itself.
 const FEW: usize = 16;
 
-/// Writes what `result` makes of the sums of rows at a distance, for as many lanes as there are results.
-#[inline(always)]
-fn sum_rows(input: &[f32], rows: [usize; 2], out: &mut [f32], result: impl Fn(f64) -> f32) {
-    let mut first = 0;
-    while first < out.len() {
-        first += match out.len() {
-            len if len - first >= LANES => some_lanes::<LANES>(&input[first..], rows, &mut out[first..], &result),
-            len if len >= FEW => {
-                // The last lanes begin early enough to be whole.
-                first = first.min(len - FEW);
-                some_lanes::<FEW>(&input[first..], rows, &mut out[first..], &result)
-            }
-            _ => some_lanes::<1>(&input[first..], rows, &mut out[first..], &result),
-        };
+/// Calls `$some::<N>(first)`, which returns `N`, for blocks of lanes that cover so many: large ones, and small ones, of which
+/// the last begins early enough to be whole.
+macro_rules! blocks_of_lanes {
+    ($count:expr, |$first:ident, $lanes:ident| $some:expr) => {{
+        let (count, mut $first) = ($count, 0);
+        while $first < count {
+            $first += match count {
+                _ if count - $first >= LANES => {
+                    const $lanes: usize = LANES;
+                    $some
+                }
+                FEW.. => {
+                    $first = $first.min(count - FEW);
+                    const $lanes: usize = FEW;
+                    $some
+                }
+                _ => {
+                    const $lanes: usize = 1;
+                    $some
+                }
+            };
+        }
+    }};
+}
+
+/// Sums of rows at a distance, in as many lanes as there are results, and what `result` makes of them.
+struct Sums<'a, 'o, R> {
+    input: &'a [f32],
+    rows: [usize; 2],
+    out: &'o mut [f32],
+    result: R,
+}
+
+impl<R: Fn(f64) -> f32> Loop for Sums<'_, '_, R> {
+    #[inline(always)]
+    fn run(self) {
+        let Sums { input, rows, out, result } = self;
+        blocks_of_lanes!(out.len(), |first, N| some_sums::<N>(&input[first..], rows, &mut out[first..], &result));
     }
 }
 
 /// The results of the first `N` lanes, whose sums stay in registers; returns how many.
 #[inline(always)]
-fn some_lanes<const N: usize>(
+fn some_sums<const N: usize>(
     input: &[f32],
     [rows, stride]: [usize; 2],
     out: &mut [f32],
@@ -254,6 +336,41 @@ fn some_lanes<const N: usize>(
     }
     for (out, sum) in out.iter_mut().zip(sums) {
         *out = result(sum);
+    }
+    N
+}
+
+/// Places of the extremes of rows at a distance, in as many lanes as there are results.
+struct Places<'a, 'o, const LEAST: bool> {
+    input: &'a [f32],
+    rows: [usize; 2],
+    out: &'o mut [i64],
+}
+
+impl<const LEAST: bool> Loop for Places<'_, '_, LEAST> {
+    #[inline(always)]
+    fn run(self) {
+        let Places { input, rows, out } = self;
+        blocks_of_lanes!(out.len(), |first, N| some_places::<N, LEAST>(&input[first..], rows, &mut out[first..]));
+    }
+}
+
+/// The places of the first `N` lanes, which stay in registers; returns how many.
+#[inline(always)]
+fn some_places<const N: usize, const LEAST: bool>(input: &[f32], [rows, stride]: [usize; 2], out: &mut [i64]) -> usize {
+    let (mut extremes, mut places) = ([Place::<f32, LEAST>::NEW.start().0; N], [0; N]);
+    for index in 0..rows {
+        let row: &[f32; N] = input[index * stride..].first_chunk().expect("a number for every lane");
+        for lane in 0..N {
+            let (x, extreme) = (row[lane], extremes[lane]);
+            let beyond = if LEAST { x < extreme } else { x > extreme };
+            let take = beyond | (x.is_nan() & !extreme.is_nan());
+            extremes[lane] = if take { x } else { extreme };
+            places[lane] = if take { index as i32 } else { places[lane] };
+        }
+    }
+    for (out, place) in out.iter_mut().zip(places) {
+        *out = i64::from(place);
     }
     N
 }
@@ -334,6 +451,28 @@ mod tests {
             plan.sums(&input, &mut have, |sum| sum as f32).unwrap();
             assert_eq!(have, want);
             assert!(plan.sums(&input, &mut have[..139], |sum| sum as f32).is_err());
+        }
+    }
+
+    #[test]
+    fn places_of_extremes_are_those_of_the_loop() {
+        let mut input: Vec<f32> = (0..2 * 9 * 150).map(|i| (i as f32 * 0.37).sin().mul_add(4.0, 0.5).round()).collect();
+        // Lanes with one NaN, with several, and of nothing but infinities.
+        input[7] = f32::NAN;
+        (3..9).for_each(|row| input[row * 150 + 80] = f32::NAN);
+        (0..9).for_each(|row| input[row * 150 + 149] = f32::NEG_INFINITY);
+        (0..9).for_each(|row| input[row * 150 + 3] = f32::INFINITY);
+        let folded = Folded::default().with(1).unwrap();
+        for (size, strides) in [(150, [1350, 150, 1]), (20, [1350, 150, 1]), (150, [1350, 1, 9])] {
+            let plan = Reduction::new(layout(&[2, 9, size], &strides), layout(&[2, size], &[size, 1]), folded, true);
+            let (mut want, mut have) = (vec![0; 2 * size], vec![0; 2 * size]);
+            plan.run(&input, &Place::<f32, false>::NEW, |at, (_, place)| want[at] = place as i64).unwrap();
+            plan.places::<false>(&input, &mut have).unwrap();
+            assert_eq!(have, want);
+            plan.run(&input, &Place::<f32, true>::NEW, |at, (_, place)| want[at] = place as i64).unwrap();
+            plan.places::<true>(&input, &mut have).unwrap();
+            assert_eq!(have, want);
+            assert!(plan.places::<true>(&input, &mut have[1..]).is_err());
         }
     }
 

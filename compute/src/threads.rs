@@ -9,6 +9,7 @@
 //! on its thread.
 #![allow(unsafe_code)]
 
+mod even;
 mod pieces;
 mod pool;
 mod slot;
@@ -21,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
+pub(crate) use even::even;
 use pieces::sealed::{Cut, Pieces as _};
 pub use pieces::{Columns, Pieces, Read, Write, WriteAll, WriteColumns};
 use pool::{Pool, Shared};
@@ -221,7 +223,7 @@ pub fn for_each_piece_at<T: Send>(cost: Cost, out: &mut [T], unit: usize, f: imp
 /// ```
 pub fn for_each<P: Pieces>(share: bool, pieces: P, f: impl Fn(usize, P::Item) + Send + Sync) {
     let cut = pieces.cut();
-    let batch = even(cut.count());
+    let batch = batch(cut.count());
     each(share, batch, cut, f);
 }
 
@@ -239,7 +241,7 @@ pub fn try_for_each<P: Pieces, E: Send>(
     f: impl Fn(usize, P::Item) -> Result<(), E> + Send + Sync,
 ) -> Result<(), E> {
     let cut = pieces.cut();
-    let batch = even(cut.count());
+    let batch = batch(cut.count());
     try_each(share, batch, cut, f)
 }
 
@@ -254,9 +256,10 @@ pub fn try_for_each_at<P: Pieces, E: Send>(
     try_each(cost.pays(cut.count()), cost.units(), cut, f)
 }
 
-/// Returns how many pieces a thread takes at once if the cost of one is not known: threads end at about the same time.
-fn even(count: usize) -> usize {
-    (count / (current() * 4)).max(1)
+/// Returns how many pieces a thread takes at once if the cost of one is not known.
+fn batch(count: usize) -> usize {
+    let threads = current();
+    even(count, threads * 8, threads, |pieces| pieces)
 }
 
 fn each<C: Cut>(share: bool, batch: usize, cut: C, f: impl Fn(usize, C::Item) + Sync) {

@@ -15,16 +15,17 @@ use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
 use crate::simd::products::{Ahead, Near, Next, add_products, add_products_of};
 use crate::spatial::Slide;
-use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each, for_each_at};
+use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, even, for_each, for_each_at};
 
 /// A multiplication and an addition here.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.014);
 
-/// Parts that a thread gets, so that all end at about the same time.
+/// Parts that a thread gets, at most.
 const PARTS: usize = 16;
 
-/// Parts of a thread below which all parts have to be of one size.
-const FEW: usize = 2;
+/// Pixels of a tile, about, and the pixels that take as long as reading the weights of a part.
+const TILE: usize = 12;
+const READ: usize = 8;
 
 /// Share of the time of all threads that is used where blocks of channels are shared among them, at least.
 const EVEN: f64 = 0.9;
@@ -55,12 +56,13 @@ pub(super) fn convolve(
     let threads = if parallel { threads::current() } else { 1 };
     let per_pixel = (images.channels.0 + channels) * size_of::<f32>();
     let cost = Cost::nanoseconds(MULTIPLICATION.as_nanoseconds() * (work / area.max(1)) as f64);
-    // Parts whose pixels stay in the cache while all blocks are computed, and enough of them for threads to end together.
-    let even = if parallel { area.div_ceil(PARTS * threads).max(cost.units()) } else { area };
-    // Whole tiles, of any kind of block; of few pixels a part for each thread.
+    // Parts whose pixels stay in the cache while all blocks are computed: whole tiles, of any kind of block, or so that threads
+    // end together.
     let unit = if blocks.width() == 2 * LANES { 60 } else { 24 };
-    let pixels = (CACHE / per_pixel.max(1)).min(even).max(1).next_multiple_of(unit);
-    let pixels = if area < FEW * threads * unit { pixels.min(area.div_ceil(threads)) } else { pixels };
+    let near = (CACHE / per_pixel.max(1)).min(area).max(1).next_multiple_of(unit);
+    let most = (area / cost.units()).clamp(threads, PARTS * threads);
+    let time = |pixels: usize| (pixels + pixels.div_ceil(TILE) + READ) * (1 + usize::from(pixels > near));
+    let pixels = if threads > 1 { even(area, most, threads, time) } else { near };
     // Whatever is transposed is computed by rows, or by pieces of a row that is all of an image.
     let row = if to.sizes[1] == 1 { geometry.slides[2].stride.saturating_mul(PHASE) } else { to.sizes[2] };
     let pixels = if geometry.transposed { pixels.next_multiple_of(row.clamp(1, area.max(1))) } else { pixels };

@@ -10,7 +10,7 @@ use super::{Gemm, Mat, Operand, Terms, single};
 use crate::error::Error;
 use crate::simd::float_path::FloatPath;
 use crate::simd::wide;
-use crate::threads::{self, Cost, WriteAll, WriteColumns, for_each};
+use crate::threads::{self, Cost, WriteAll, WriteColumns, even, for_each};
 
 /// `f32` with the vector units of the machine, several threads if the pool has them.
 pub struct Fast;
@@ -21,8 +21,10 @@ const SMALL: usize = 1 << 12;
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.016);
 /// Bytes of a packed operand that are read once for each part of the rows without costing time: they stay in a cache.
 const CACHE: usize = 1 << 18;
-/// Rows of a part are a multiple of what every tile has.
+/// Rows of a part, at least, where there are many.
 const ROWS: usize = 24;
+/// Rows that take as long as reading the blocks of a part.
+const READ: usize = 8;
 /// Parts that a thread gets, so that all end at about the same time.
 const PARTS: usize = 4;
 
@@ -90,7 +92,7 @@ pub(crate) fn multiply_blocks<R: Columns>(out: &mut [f32], lhs: Mat<'_, f32>, rh
     };
     if by_rows || threads == 1 {
         let parts = if R::PACKED { threads * PARTS } else { threads };
-        let each = if threads == 1 { rows } else { rows.div_ceil(parts).next_multiple_of(ROWS) };
+        let each = if threads == 1 { rows } else { even(rows, parts, threads, |rows| rows + READ) };
         return for_each(shared, WriteAll(out, each * columns), |part, out| {
             let count = out.len() / columns;
             let (lhs, terms) = (lhs.rows(part * each, count), terms.of_rows(part * each, count));

@@ -10,10 +10,13 @@ use super::requantise::{Dynamic, DynamicImages, Epilogue, Static, by_tile};
 use super::{DynamicScales, Error, Requantise, Windows, expect};
 use crate::simd::bytes::BytesPath;
 use crate::simd::dot::CHANNELS;
-use crate::threads::{self, Columns, Cost, WriteColumns, for_each_at, for_each_piece_at};
+use crate::threads::{self, Columns, Cost, WriteColumns, even, for_each_at, for_each_piece_at};
 
 /// Pixels that a piece has a multiple of: as many as blocks of every size have.
 const PIXELS: usize = 24;
+
+/// Pixels of a block of many channels.
+const STEP: usize = 6;
 
 /// Nanoseconds of a multiplication and an addition of bytes.
 const MULTIPLICATION: f64 = 0.005;
@@ -133,17 +136,19 @@ fn tiles(sizes: [usize; 2], windows: &Windows) -> usize {
     Order::of(sizes, windows).map_or(0, |order| order.groups.saturating_mul(order.tiles()))
 }
 
-/// Pixels of a piece, at least, of so many that take so many nanoseconds each. Copies of inputs begin again with every piece.
+/// Pixels of a piece, of so many that take so many nanoseconds each. Copies of inputs begin again with every piece.
 fn pixels_of_piece(patches: &Patches<'_>, count: usize, pixel: f64) -> usize {
-    let (threads, line) = (threads::current(), patches.counts[1]);
-    if !patches.is_copied() {
-        return PIXELS;
-    }
+    let (threads, line, is_copied) = (threads::current(), patches.counts[1].max(1), patches.is_copied());
     if threads == 1 {
-        return count.max(1);
+        return if is_copied { count.max(1) } else { PIXELS };
     }
-    let pixels = (count / (PIECES * threads)).min((COPIED_PIECE / pixel) as usize);
-    pixels.next_multiple_of(if pixels >= line { line } else { PIXELS }).max(PIXELS)
+    let least = if is_copied { COPIED_PIECE } else { PIECE };
+    let most = ((count as f64 * pixel / least) as usize).clamp(threads, PIECES * threads);
+    let time = |pixels: usize| pixels.next_multiple_of(STEP) + STEP;
+    if is_copied && count >= line * most {
+        return line * even(count.div_ceil(line), most, threads, |lines| time(lines * line));
+    }
+    even(count, most, threads, time)
 }
 
 impl<P> Product<P> {
@@ -194,7 +199,7 @@ impl<P> Product<P> {
         // How much of the time that all threads have is used, where pixels or channels are split.
         let used =
             |units: usize, each: usize| units as f64 / (units.div_ceil(each).div_ceil(threads) * each * threads) as f64;
-        let (by_pixel, by_channel) = (used(count, PIXELS), used(tiles, piece));
+        let (by_pixel, by_channel) = (used(count, STEP), used(tiles, piece));
         let many = count / (2 * PIXELS) >= tiles / TILES;
         let pixels = if (by_pixel - by_channel).abs() < EVEN { many } else { by_pixel > by_channel };
         if order.groups > 1 || pixels {

@@ -23,7 +23,7 @@ use std::ops::Range;
 use crate::error::{Error, ErrorKind, room};
 use crate::simd::dot::{CHANNELS, Dot, WithDot};
 use crate::simd::path::Path;
-use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, for_each_at};
+use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, even, for_each_at};
 
 /// Limits of a real result, smallest and largest.
 pub type Limits = [f32; 2];
@@ -60,7 +60,9 @@ struct Place {
 const FEW_ROWS: usize = 4;
 /// Channels of a piece that a thread takes.
 const PIECE_CHANNELS: usize = 4 * CHANNELS;
-/// Rows of a piece that a thread takes.
+/// Rows of a block.
+const BLOCK_ROWS: usize = 6;
+/// Rows of a piece that a thread takes, at least.
 const PIECE_ROWS: usize = 16;
 /// Least number of rows that are cut into pieces instead of the channels, if there are more pieces of rows.
 const MANY_ROWS: usize = 4 * PIECE_ROWS;
@@ -80,9 +82,9 @@ fn multiply<P: Product>(product: &P, path: Path, rows: usize, out: &mut [P::Out]
     let each = if rows == 1 { LOADED_MULTIPLICATION } else { MULTIPLICATION };
     let cost = |rows: usize, channels: usize| Cost::nanoseconds(each * rows as f64 * channels as f64 * inner as f64);
     if rows >= MANY_ROWS && rows / PIECE_ROWS > channels / PIECE_CHANNELS {
-        let pieces = WriteAll(out, PIECE_ROWS * channels);
-        for_each_at(cost(PIECE_ROWS, channels), pieces, |index, out| {
-            let first = index * PIECE_ROWS;
+        let each = even(rows, rows / PIECE_ROWS, threads::current(), |rows| rows.next_multiple_of(BLOCK_ROWS));
+        for_each_at(cost(each, channels), WriteAll(out, each * channels), |index, out| {
+            let first = index * each;
             let count = out.len() / channels;
             path.run(Piece { product, rows: first..first + count, first_tile: 0, out: Columns::all(out, channels) });
         });

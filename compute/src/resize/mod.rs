@@ -4,8 +4,8 @@
 //! doubles, by the formulas of PyTorch, so that rounding picks the same neighbours.
 
 pub mod antialias;
+mod lines;
 mod nearest;
-mod planes;
 
 use edgepack_format::scalar::ScalarType;
 
@@ -16,6 +16,7 @@ use crate::layout::Strided;
 use crate::number::{Cast, Compute, Number, as_floats, as_floats_mut};
 use crate::simd::wide;
 use crate::threads::for_each_piece;
+use lines::Lines;
 
 /// The algorithm that finds values between pixels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +82,7 @@ impl Resize {
         expect_elements("the scratch for columns", columns.len(), width)?;
         let columns = &mut columns[..width];
         let double = T::SCALAR_TYPE == ScalarType::DOUBLE;
-        let line = |dim: usize| Line {
+        let line = |dim: usize| Row {
             input: self.input.sizes[dim + 2],
             out: self.out.sizes[dim + 2],
             scale: self.scales[dim],
@@ -94,10 +95,10 @@ impl Resize {
         let columns = &*columns;
         let [batch, channels, ..] = self.out.sizes;
         let strides = self.out.strides;
-        if self.mixes_planes()
+        if let Some(lines) = Lines::of(self)
             && let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
         {
-            planes::mix(self, &line(0), data, out, columns);
+            lines.mix(&line(0), data, out, columns);
             return Ok(());
         }
         if self.interpolation == Interpolation::Nearest && nearest::copy(self, &line(0), data, out, columns) {
@@ -118,15 +119,6 @@ impl Resize {
             wide(|| self.row(data, out, y * strides[2], row, columns));
         }
         Ok(())
-    }
-
-    /// Returns whether the planes of the output have no gaps, and pixels are mixed.
-    fn mixes_planes(&self) -> bool {
-        let [_, channels, height, width] = self.out.sizes;
-        let dense = [channels * height * width, height * width, width, 1];
-        let is_dense = (0..4).all(|dim| self.out.sizes[dim] == 1 || self.out.strides[dim] == dense[dim]);
-        let is_mixed = matches!(self.interpolation, Interpolation::Bilinear { .. });
-        is_dense && is_mixed
     }
 
     /// One row of all images and channels, which begins at an element of the output.
@@ -168,7 +160,7 @@ fn expect_images(input: &Strided<4>, elements: usize, out: &Strided<4>, out_elem
 }
 
 /// One dimension of a resize.
-struct Line {
+struct Row {
     input: usize,
     out: usize,
     scale: Option<f64>,
@@ -176,7 +168,7 @@ struct Line {
     double: bool,
 }
 
-impl Line {
+impl Row {
     fn at(&self, place: usize) -> Neighbours {
         if self.double { self.position::<f64>(place) } else { self.position::<f32>(place) }
     }
@@ -277,35 +269,43 @@ mod tests {
     }
 
     #[test]
-    fn planes_of_floats_are_mixed_as_pixels_of_other_types_are() {
-        for (align_corners, sizes, scales) in [
+    fn floats_without_gaps_are_mixed_as_pixels_of_other_types_are() {
+        let last = |[batch, channels, height, width]: [usize; 4]| Strided {
+            sizes: [batch, channels, height, width],
+            strides: [channels * height * width, 1, width * channels, channels],
+        };
+        let layouts = [contiguous, last as fn([usize; 4]) -> Strided<4>];
+        for ((align_corners, sizes, scales), channels, layout) in [
             (false, [7, 9], [None; 2]),
             (true, [9, 300], [None; 2]),
             (false, [2, 2], [None; 2]),
             (true, [1, 1], [None; 2]),
             (false, [11, 600], [Some(2.5), Some(150.0)]),
-        ] {
-            let values: Vec<f32> = (0..3 * 5 * 4).map(|i| (i * i % 23) as f32 - 11.25).collect();
+            (false, [70, 40], [None; 2]),
+        ]
+        .into_iter()
+        .flat_map(|case| [2, 3, 21].map(|channels| (case, channels)))
+        .flat_map(|(case, channels)| layouts.map(|layout| (case, channels, layout)))
+        {
+            let values: Vec<f32> = (0..2 * channels * 5 * 4).map(|i| (i * i % 23) as f32 - 11.25).collect();
             let interpolation = Interpolation::Bilinear { align_corners };
-            let (input, out) = (contiguous([1, 3, 5, 4]), contiguous([1, 3, sizes[0], sizes[1]]));
+            let (input, out) = (layout([2, channels, 5, 4]), layout([2, channels, sizes[0], sizes[1]]));
             let columns = &mut vec![Neighbours::default(); sizes[1]];
             let run = |resize: &Resize, pixels: &mut [f32], columns: &mut [Neighbours]| {
                 resize.run(&values, pixels, columns).unwrap();
             };
             let resize = Resize { input, out, scales, interpolation };
-            assert!(resize.mixes_planes());
+            assert!(Lines::of(&resize).is_some());
             let mut pixels = vec![0.0f32; out.count()];
             run(&resize, &mut pixels, columns);
-            // A gap between planes is what the other way is for.
+            // A gap between images is what the other way is for.
             let mut gaps = resize;
-            gaps.out.strides[1] += 1;
-            assert!(!gaps.mixes_planes());
-            let mut others = vec![0.0f32; out.count() + 2];
+            gaps.out.strides[0] += 1;
+            assert!(Lines::of(&gaps).is_none());
+            let mut others = vec![0.0f32; out.count() + 1];
             run(&gaps, &mut others, columns);
-            let plane = sizes[0] * sizes[1];
-            for c in 0..3 {
-                assert!(pixels[c * plane..][..plane] == others[c * (plane + 1)..][..plane], "{resize:?}");
-            }
+            let image = out.count() / 2;
+            assert!(pixels[..image] == others[..image] && pixels[image..] == others[image + 1..], "{resize:?}");
         }
     }
 

@@ -4,7 +4,7 @@
 //!
 //! Invariant: results are those of the loop over pixels.
 
-use super::{Line, Neighbours, Resize};
+use super::{Neighbours, Resize, Row};
 use crate::layout::Strided;
 use crate::number::Number;
 use crate::simd::{Loop, run_wide};
@@ -17,7 +17,7 @@ const BYTE: f64 = 0.02;
 const ROWS: usize = 256;
 
 /// Writes the whole output. Returns whether it has no gaps, and with channels last the input has neither.
-pub(super) fn copy<T: Number>(resize: &Resize, rows: &Line, data: &[T], out: &mut [T], columns: &[Neighbours]) -> bool {
+pub(super) fn copy<T: Number>(resize: &Resize, rows: &Row, data: &[T], out: &mut [T], columns: &[Neighbours]) -> bool {
     let Resize { input, out: to, .. } = resize;
     let [_, channels, height, width] = to.sizes;
     let pixel = if is_placed(to, [channels * height * width, height * width, width, 1]) {
@@ -59,7 +59,7 @@ fn repeats_all(columns: &[Neighbours], factor: usize) -> bool {
 /// Rows of the output.
 struct Lines<'a, 'o, T> {
     resize: &'a Resize,
-    rows: &'a Line,
+    rows: &'a Row,
     /// Places of the first rows of an image.
     places: &'a [u32; ROWS],
     data: &'a [T],

@@ -271,12 +271,16 @@ impl Sleeper {
 /// The most shares that a loop is cut into.
 const SHARES: usize = 16;
 
+/// The next batch of a share, and the end: 32 bits each, in a cache line of its own, which stays with its thread until others
+/// take from it.
+#[repr(align(64))]
+struct Share(AtomicU64);
+
 /// The numbers below `count`, in batches. Each thread has a share of neighbouring batches, the same in every loop of as many,
 /// so that what one loop left in its cache the next one finds there. It takes them from the first on; when there are none
 /// left, it takes the last of others.
 struct Batches<F> {
-    /// The next batch of each share, and the end: 32 bits each.
-    shares: [AtomicU64; SHARES],
+    shares: [Share; SHARES],
     used: usize,
     count: usize,
     batch: usize,
@@ -291,7 +295,7 @@ impl<F: Fn(Range<usize>) + Sync> Batches<F> {
         let (all, used) = (count.div_ceil(batch) as u64, threads.clamp(1, SHARES));
         let shares = std::array::from_fn(|share| {
             let [start, end] = [share, share + 1].map(|share| all * share.min(used) as u64 / used as u64);
-            AtomicU64::new(start << 32 | end)
+            Share(AtomicU64::new(start << 32 | end))
         });
         Batches { shares, used, count, batch, f, panic: Mutex::new(None) }
     }
@@ -301,6 +305,7 @@ impl<F: Fn(Range<usize>) + Sync> Batches<F> {
         let claimed = (0..self.used).find_map(|distance| {
             let share = &self.shares[(own + distance) % self.used];
             share
+                .0
                 .fetch_update(Relaxed, Relaxed, |state| {
                     let (next, end) = (state >> 32, state & u64::from(u32::MAX));
                     let rest = if distance == 0 { (next + 1) << 32 | end } else { next << 32 | end.wrapping_sub(1) };
@@ -315,7 +320,7 @@ impl<F: Fn(Range<usize>) + Sync> Batches<F> {
 
     /// Leaves nothing to take.
     fn close(&self) {
-        self.shares.iter().for_each(|share| share.store(0, Relaxed));
+        self.shares.iter().for_each(|share| share.0.store(0, Relaxed));
     }
 }
 

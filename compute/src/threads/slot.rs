@@ -35,17 +35,33 @@ struct Job {
     take_part: unsafe fn(*const ()),
 }
 
-/// A place for one offer at a time.
+/// A place for one offer at a time. What others look at while they look for work is in a cache line of its own, so that
+/// nothing but an offer takes it from them.
+#[derive(Default)]
 pub(super) struct Slot {
+    offer: Offer,
+    /// Held by the thread whose offer it is.
+    turn: Mutex<()>,
+    gate: Gate,
+}
+
+/// What is on offer.
+#[derive(Default)]
+#[repr(align(64))]
+struct Offer {
     /// [`INSIDE`], [`OPEN`] and [`OFFERS`].
     state: AtomicU64,
     /// Written by the thread that has the turn, while the slot is closed and no thread is inside; read by those inside.
     job: UnsafeCell<Option<Job>>,
-    /// Held by the thread whose offer it is.
-    turn: Mutex<()>,
-    /// True while the thread whose offer it is waits at the gate.
+}
+
+/// Where the thread whose offer it is waits for the last to leave, if that takes long.
+#[derive(Default)]
+#[repr(align(64))]
+struct Gate {
+    /// True while it waits.
     waits: AtomicBool,
-    gate: Mutex<()>,
+    lock: Mutex<()>,
     left: Condvar,
 }
 
@@ -65,24 +81,11 @@ impl Entered<'_> {
     fn take_part(self) {
         // SAFETY: this thread is inside of an open offer: the job was written before it was opened and is not written
         // again before this thread has left.
-        let job = unsafe { *self.0.job.get() };
+        let job = unsafe { *self.0.offer.job.get() };
         if let Some(job) = job {
             // SAFETY: `data` is the `&T` that `take_part` was made for. `offer` does not return before this thread has
             // left, so it lives for the call.
             unsafe { (job.take_part)(job.data) };
-        }
-    }
-}
-
-impl Default for Slot {
-    fn default() -> Self {
-        Slot {
-            state: AtomicU64::new(0),
-            job: UnsafeCell::new(None),
-            turn: Mutex::new(()),
-            waits: AtomicBool::new(false),
-            gate: Mutex::new(()),
-            left: Condvar::new(),
         }
     }
 }
@@ -129,9 +132,9 @@ impl Slot {
         let job = Job { data: std::ptr::from_ref(what).cast(), take_part: take_part::<T> };
         // SAFETY: this call has the turn, and the previous offer ended with no thread inside and the slot closed, so no
         // other thread reads or writes.
-        unsafe { *self.job.get() = Some(job) };
-        let offers = self.state.load(Relaxed) & OFFERS;
-        self.state.store(offers.wrapping_add(ONE_OFFER) | OPEN, SeqCst);
+        unsafe { *self.offer.job.get() = Some(job) };
+        let offers = self.offer.state.load(Relaxed) & OFFERS;
+        self.offer.state.store(offers.wrapping_add(ONE_OFFER) | OPEN, SeqCst);
         // From here on others may be inside, and `what` must outlive them: also if `meanwhile` unwinds.
         let mut end = End { slot: self, spins, unwinds: true };
         meanwhile();
@@ -140,7 +143,7 @@ impl Slot {
 
     /// Nobody enters any more.
     pub(super) fn close(&self) {
-        self.state.fetch_and(!OPEN, SeqCst);
+        self.offer.state.fetch_and(!OPEN, SeqCst);
     }
 
     /// Takes part in what is on offer if that is another offer than the one `seen`, which it becomes. Returns whether it
@@ -155,18 +158,18 @@ impl Slot {
 
     /// Returns whether [`Slot::take_part`] would find something.
     pub(super) fn offers_part(&self, seen: u64) -> bool {
-        let state = self.state.load(SeqCst);
+        let state = self.offer.state.load(SeqCst);
         state & OPEN != 0 && state & OFFERS != seen
     }
 
     /// Counts this thread as inside of what is on offer, if that is another offer than the one `seen`.
     fn enter(&self, seen: u64) -> Option<(u64, Entered<'_>)> {
-        let mut state = self.state.load(Acquire);
+        let mut state = self.offer.state.load(Acquire);
         loop {
             if state & OPEN == 0 || state & OFFERS == seen {
                 return None;
             }
-            match self.state.compare_exchange_weak(state, state + 1, Acquire, Acquire) {
+            match self.offer.state.compare_exchange_weak(state, state + 1, Acquire, Acquire) {
                 Ok(_) => break,
                 Err(now) => state = now,
             }
@@ -176,15 +179,15 @@ impl Slot {
 
     /// Leaves, once for each time of entering, and wakes the one who waits for the last to leave.
     fn leave(&self) {
-        let before = self.state.fetch_sub(1, SeqCst);
-        if before & (OPEN | INSIDE) == 1 && self.waits.load(SeqCst) {
-            drop(lock(&self.gate));
-            self.left.notify_one();
+        let before = self.offer.state.fetch_sub(1, SeqCst);
+        if before & (OPEN | INSIDE) == 1 && self.gate.waits.load(SeqCst) {
+            drop(lock(&self.gate.lock));
+            self.gate.left.notify_one();
         }
     }
 
     fn has_ended(&self) -> bool {
-        self.state.load(SeqCst) & (OPEN | INSIDE) == 0
+        self.offer.state.load(SeqCst) & (OPEN | INSIDE) == 0
     }
 
     /// Waits until the offer is closed and no thread is inside.
@@ -197,12 +200,12 @@ impl Slot {
                 continue;
             }
             // Whoever leaves last sees `waits`, or has left before it was set and is seen to have.
-            let mut gate = lock(&self.gate);
-            self.waits.store(true, SeqCst);
+            let mut gate = lock(&self.gate.lock);
+            self.gate.waits.store(true, SeqCst);
             while !self.has_ended() {
-                gate = self.left.wait(gate).unwrap_or_else(PoisonError::into_inner);
+                gate = self.gate.left.wait(gate).unwrap_or_else(PoisonError::into_inner);
             }
-            self.waits.store(false, SeqCst);
+            self.gate.waits.store(false, SeqCst);
             drop(gate);
         }
     }

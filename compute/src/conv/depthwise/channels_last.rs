@@ -11,7 +11,7 @@ use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats};
 use crate::simd::wide;
 use crate::simd::window::{MOST_TAPS, Window};
 use crate::spatial::Slide;
-use crate::threads::{self, Cost, WriteAll, for_each_at};
+use crate::threads::{self, Cost, WriteAll, even, for_each_at};
 
 /// Channels summed at once; they fit the vector registers.
 const LANES: usize = 32;
@@ -52,8 +52,9 @@ pub(in crate::conv) fn nhwc(
     };
     // Parts are lines, as many as go together and threads end together with, or pieces of a line that is all of an image.
     let threads = threads::current();
-    let even = if threads > 1 { height / (threads * PARTS) } else { height };
-    let lines = even.clamp(1, lines_at_once(down));
+    let at_once = lines_at_once(down);
+    let time = |lines: usize| 2 * lines + lines.div_ceil(at_once);
+    let lines = if threads > 1 { even(height, threads * PARTS, threads, time) } else { height.clamp(1, at_once) };
     let each = if height == 1 { width.min(PIECE) } else { width * lines };
     let cost = Cost::nanoseconds(TAP * (groups::block_len(geometry) * each * to.channels.0) as f64);
     for n in 0..to.batch.0 {

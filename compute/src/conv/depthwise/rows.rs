@@ -10,7 +10,7 @@ use crate::padded::{PADDED, Padded};
 use crate::simd::apart::each_row;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, write};
-use crate::threads::{self, Cost, WriteAll, for_each_at};
+use crate::threads::{self, Cost, WriteAll, even, for_each_at};
 
 /// Rows of results that are summed together: they share their weights.
 const ROWS: usize = 4;
@@ -62,7 +62,10 @@ pub(in crate::conv) fn rows(
     let (path, activation) = (FloatPath::best(), epilogue.map_or(Activation::None, Epilogue::activation));
     // Parts are rows, or pieces of a row that is all of an image.
     let threads = threads::current();
-    let part_of = |count: usize, least| if threads > 1 { count.div_ceil(threads * PARTS).max(least) } else { count };
+    let part_of = |count: usize, least: usize| {
+        let most = (count / least).clamp(1, threads * PARTS);
+        if threads > 1 { even(count, most, threads, |part| part.next_multiple_of(least) + 1) } else { count }
+    };
     let [lines, each] = if height == 1 { [1, part_of(width, PIECE)] } else { [part_of(height, ROWS), width] };
     let cost = Cost::nanoseconds(TAP * (kernel.area() * lines * each * channels) as f64);
     for n in 0..to.batch.0 {

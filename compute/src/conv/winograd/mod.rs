@@ -22,7 +22,7 @@ use crate::gemm::blocks::Blocks;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::LANES;
 use crate::spatial::Slide;
-use crate::threads::{self, Columns, Cost, Write, WriteAll, WriteColumns, for_each};
+use crate::threads::{self, Columns, Cost, Write, WriteAll, WriteColumns, even, for_each};
 
 use tiles::{Products, Transform};
 use transform::{POINTS, RESULTS, TAPS};
@@ -34,11 +34,10 @@ const STRIP: usize = 12;
 /// Rows of the products of the last tiles come in so many.
 const LAST_ROWS: usize = STRIP / 2;
 
-/// Elements of scratch memory that transformed tiles have, if strips are not larger.
+/// Elements of scratch memory that the transformed tiles of a thread have, if strips are not larger.
 const SCRATCH: usize = 1 << 16;
-/// The least strips that they have room for, and the least of a thread.
-const LEAST_STRIPS: usize = 4;
-const STRIPS: usize = 2;
+/// The least strips that they have room for.
+const STRIPS: usize = 4;
 /// Input channels of a group: with fewer, transforms take longer than the products that they save; with more, strips are too
 /// large for a cache.
 const CHANNELS: RangeInclusive<usize> = 5..=1 << 10;
@@ -47,8 +46,6 @@ const MOST_PIXELS: usize = usize::MAX >> 8;
 
 /// A product here, with its share of the transforms.
 const PRODUCT: Cost = Cost::nanoseconds(0.02);
-/// Transforming a tile of a channel.
-const TRANSFORM: Cost = Cost::nanoseconds(1.0);
 /// Parts of a thread where results are shared by rows.
 const PARTS: usize = 4;
 /// Bytes of a weight that every part may read.
@@ -70,7 +67,7 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
     }
     // Time of the definition and of this, in products of all channels: of the pixels, or reading the weight, which is as long
     // as so many products of a pixel are.
-    const READ: usize = 8;
+    const READ: usize = 16;
     let (inputs, vectors) = (inputs as f64, channels.next_multiple_of(LANES) as f64);
     let tiles = Tiling::of(geometry).count().next_multiple_of(LAST_ROWS);
     let definition = TAPS * out.area().max(READ);
@@ -82,8 +79,10 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
 
 /// Elements of scratch memory on as many threads as there are here.
 pub(super) fn scratch(geometry: &Geometry) -> usize {
-    let strips = LEAST_STRIPS.max(STRIPS * threads::current());
-    SCRATCH.max(strips * strip_len(geometry.input.channels.0))
+    let each = strip_len(geometry.input.channels.0);
+    // No more than there are tiles, in as many parts as there may be.
+    let strips = (SCRATCH / each).max(STRIPS).min(Tiling::of(geometry).count().div_ceil(STRIP) + PARTS);
+    threads::current() * strips * each
 }
 
 /// Elements from a transformed tile to the next at the same point: rows of a product in which no line is as far from those of
@@ -171,18 +170,22 @@ pub(super) fn convolve(
     if strips == 0 {
         return Err(Error::new(ErrorKind::Unsupported, "too little scratch memory for transformed tiles"));
     }
-    let by_channels = threads > 1 && geometry.groups == 1 && blocks.bytes() > CACHE && blocks.balance(threads) >= EVEN;
+    let by_channels = (2..=strips).contains(&threads)
+        && geometry.groups == 1
+        && blocks.bytes() > CACHE
+        && blocks.balance(threads) >= EVEN;
     for number in 0..to.batch.0 {
         let addend = addend.map(|addend| &addend[number * to.batch.1..]);
         let image = Image { geometry, tiling, number, operands, addend, packed, blocks, activation };
         let out = &mut out[number * to.batch.1..][..to.area() * channels];
         if by_channels {
-            image.by_channels(epilogue, &mut scratch[..strips * each], out);
+            image.by_channels(epilogue, threads, scratch, out);
             continue;
         }
         // Parts of whole bands, each with strips of its own.
-        let parts = if threads > 1 { (threads * PARTS).min(strips) } else { 1 };
-        let bands = tiling.bands.div_ceil(parts).max(1);
+        let most = if threads > 1 { (threads * PARTS).min(strips) } else { 1 };
+        let bands = even(tiling.bands, most, threads, |bands| (bands * tiling.band()).next_multiple_of(LAST_ROWS));
+        let parts = tiling.bands.div_ceil(bands).max(1);
         let part = bands * tiling.distance[0] * RESULTS * to.sizes[2] * channels;
         let pieces = (WriteAll(out, part), Write(scratch, strips / parts * each));
         for_each(threads > 1, pieces, |index, (out, scratch)| {
@@ -200,40 +203,45 @@ pub(super) fn convolve(
 impl Image<'_> {
     /// Some whole bands in all blocks of channels; `out` begins with their first pixel.
     fn part(&self, tiles: Range<usize>, scratch: &mut [f32], out: &mut Columns<'_, f32>) {
-        let (path, blocks) = (FloatPath::best(), self.blocks);
-        let at_once = scratch.len() / strip_len(self.geometry.input.channels.0) * STRIP;
+        let (blocks, groups) = (self.blocks, self.geometry.groups);
         let from = self.tiling.place(tiles.start)[0] * self.geometry.out.sizes[2];
+        self.tiles(tiles, scratch, |path, tiles, points| {
+            for (group, block) in (0..groups).flat_map(|group| (0..blocks.count()).map(move |block| (group, block))) {
+                let (tiles, column) = (tiles.clone(), group * blocks.columns + blocks.columns(block).start);
+                path.run(Products { image: self, group, block, tiles, points, from, column, out });
+            }
+        });
+    }
+
+    /// The whole image in one group, in a part for each thread that has some of the channels: the weight is read once. Each
+    /// transforms all tiles, which is done sooner than it has those of others.
+    fn by_channels(&self, epilogue: Option<&Epilogue>, threads: usize, scratch: &mut [f32], out: &mut [f32]) {
+        let (blocks, count, to) = (self.blocks, self.tiling.count(), &self.geometry.out);
+        let each = strip_len(self.geometry.input.channels.0);
+        let (strips, some) = (scratch.len() / each / threads, blocks.count().div_ceil(threads));
+        let pieces = (WriteColumns(out, to.channels.0, some * blocks.width()), Write(scratch, strips * each));
+        for_each(true, pieces, |part, (mut columns, scratch)| {
+            let all = part * some..blocks.count().min((part + 1) * some);
+            self.tiles(0..count, scratch, |path, tiles, points| {
+                for block in all.clone() {
+                    let (tiles, column, out) = (tiles.clone(), (block - all.start) * blocks.width(), &mut columns);
+                    path.run(Products { image: self, group: 0, block, tiles, points, from: 0, column, out });
+                }
+            });
+            if let Some(epilogue) = epilogue.filter(|epilogue| epilogue.has_more()) {
+                finish(epilogue, &mut columns, to.area());
+            }
+        });
+    }
+
+    /// Transforms some tiles, as many at a time as the scratch memory has room for, and hands them to `then`.
+    fn tiles(&self, tiles: Range<usize>, scratch: &mut [f32], mut then: impl FnMut(FloatPath, Range<usize>, &[f32])) {
+        let path = FloatPath::best();
+        let at_once = scratch.len() / strip_len(self.geometry.input.channels.0) * STRIP;
         for first in tiles.clone().step_by(at_once.max(1)) {
             let tiles = first..tiles.end.min(first + at_once);
             path.run(Transform { image: self, tiles: tiles.clone(), to: scratch });
-            for (group, block) in (0..self.geometry.groups).flat_map(|g| (0..blocks.count()).map(move |b| (g, b))) {
-                let (tiles, column) = (tiles.clone(), group * blocks.columns + blocks.columns(block).start);
-                path.run(Products { image: self, group, block, tiles, points: scratch, from, column, out });
-            }
-        }
-    }
-
-    /// The whole image, in parts that have some of the channels: the weight is read once.
-    fn by_channels(&self, epilogue: Option<&Epilogue>, scratch: &mut [f32], out: &mut [f32]) {
-        let (path, count, to) = (FloatPath::best(), self.tiling.count(), &self.geometry.out);
-        let inputs = self.geometry.input.channels.0;
-        let each = strip_len(inputs);
-        let at_once = scratch.len() / each * STRIP;
-        for first in (0..count).step_by(at_once) {
-            let tiles = first..count.min(first + at_once);
-            let points = &mut scratch[..tiles.len().div_ceil(STRIP) * each];
-            for_each(TRANSFORM.pays(tiles.len() * inputs), WriteAll(&mut *points, each), |strip, to| {
-                let first = first + strip * STRIP;
-                path.run(Transform { image: self, tiles: first..tiles.end.min(first + STRIP), to });
-            });
-            let epilogue = epilogue.filter(|epilogue| tiles.end == count && epilogue.has_more());
-            for_each(true, WriteColumns(&mut *out, to.channels.0, self.blocks.width()), |block, mut columns| {
-                let (tiles, out) = (tiles.clone(), &mut columns);
-                path.run(Products { image: self, group: 0, block, tiles, points, from: 0, column: 0, out });
-                if let Some(epilogue) = epilogue {
-                    finish(epilogue, &mut columns, to.area());
-                }
-            });
+            then(path, tiles, scratch);
         }
     }
 }

@@ -220,6 +220,14 @@ fn fold_into<T: Number>(
         let (input, out) = (input.as_slice::<f32>()?, out.into_slice::<f32>()?);
         return Ok(reduction.sums(input, out, |sum| (sum / count as f64) as f32)?);
     }
+    if input.meta().dtype == ScalarType::FLOAT && matches!(operation, Operation::ArgMax | Operation::ArgMin) {
+        let (input, out) = (input.as_slice::<f32>()?, out.into_slice::<i64>()?);
+        match operation {
+            Operation::ArgMin => reduction.places::<true>(input, out)?,
+            _ => reduction.places::<false>(input, out)?,
+        }
+        return Ok(());
+    }
     let input = input.as_slice::<T>()?;
     let mut out = Store::new(&mut out)?;
     let mut second = second.as_mut().map(Store::new).transpose()?;
