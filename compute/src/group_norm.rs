@@ -5,7 +5,7 @@
 
 use crate::error::{Error, ErrorKind, expect_elements};
 use crate::norm::{RowOperands, RowResults};
-use crate::simd::wide;
+use crate::simd::{Loop, run_wide};
 use crate::threads::{WriteAll, for_each, for_each_piece, pays};
 
 /// Channels that are summed together.
@@ -98,7 +98,7 @@ pub fn normalise_pixels(
         let (centers, sums) = (&*centers, &*sums);
         for_each_piece(out, channels, |start, out| {
             let input = &input[start..start + out.len()];
-            wide(|| normalise(input, out, [centers, sums], [weight, bias]));
+            run_wide(Normalised { input, out, statistics: [centers, sums], factors: [weight, bias] });
         });
     }
     Ok(())
@@ -108,24 +108,39 @@ pub fn normalise_pixels(
 fn sum<const SQUARES: bool>(parallel: bool, input: &[f32], centers: &[f64], sums: &mut [f64]) {
     let channels = centers.len();
     for_each(parallel, WriteAll(sums, CHANNELS), |block, sums| {
-        let (first, count) = (block * CHANNELS, sums.len());
-        wide(|| {
-            let mut center = [0.0; CHANNELS];
-            center.iter_mut().zip(&centers[first..]).for_each(|(to, from)| *to = *from as f32);
-            sums.fill(0.0);
-            for pixels in input.chunks(PIXELS * channels) {
-                let mut partial = [0.0; CHANNELS];
-                for pixel in pixels.chunks_exact(channels) {
-                    let pixel = &pixel[first..first + count];
-                    match <&[f32; CHANNELS]>::try_from(pixel) {
-                        Ok(pixel) => add::<SQUARES>(&mut partial, pixel, &center),
-                        Err(_) => add::<SQUARES>(&mut partial, pixel, &center),
-                    }
-                }
-                sums.iter_mut().zip(partial).for_each(|(sum, part)| *sum += f64::from(part));
-            }
-        });
+        run_wide(Sums::<SQUARES> { input, channels, first: block * CHANNELS, centers, sums });
     });
+}
+
+/// Sums of some channels from one on.
+struct Sums<'a, const SQUARES: bool> {
+    input: &'a [f32],
+    channels: usize,
+    first: usize,
+    centers: &'a [f64],
+    sums: &'a mut [f64],
+}
+
+impl<const SQUARES: bool> Loop for Sums<'_, SQUARES> {
+    #[inline(always)]
+    fn run(self) {
+        let Sums { input, channels, first, centers, sums } = self;
+        let count = sums.len();
+        let mut center = [0.0; CHANNELS];
+        center.iter_mut().zip(&centers[first..]).for_each(|(to, from)| *to = *from as f32);
+        sums.fill(0.0);
+        for pixels in input.chunks(PIXELS * channels) {
+            let mut partial = [0.0; CHANNELS];
+            for pixel in pixels.chunks_exact(channels) {
+                let pixel = &pixel[first..first + count];
+                match <&[f32; CHANNELS]>::try_from(pixel) {
+                    Ok(pixel) => add::<SQUARES>(&mut partial, pixel, &center),
+                    Err(_) => add::<SQUARES>(&mut partial, pixel, &center),
+                }
+            }
+            sums.iter_mut().zip(partial).for_each(|(sum, part)| *sum += f64::from(part));
+        }
+    }
 }
 
 #[inline(always)]
@@ -136,27 +151,39 @@ fn add<const SQUARES: bool>(sums: &mut [f32; CHANNELS], pixel: &[f32], centers: 
     }
 }
 
-/// Normalises whole pixels, whose channels have a center and a scale each.
-#[inline(always)]
-fn normalise(input: &[f32], out: &mut [f32], [centers, scales]: [&[f64]; 2], [weight, bias]: [Option<&[f32]>; 2]) {
-    let channels = centers.len();
-    for first in (0..channels).step_by(CHANNELS) {
-        let count = CHANNELS.min(channels - first);
-        let (mut center, mut scale) = ([0.0; CHANNELS], [0.0; CHANNELS]);
-        let (mut factor, mut offset) = ([1.0; CHANNELS], [0.0; CHANNELS]);
-        center.iter_mut().zip(&centers[first..]).for_each(|(to, from)| *to = *from as f32);
-        scale.iter_mut().zip(&scales[first..]).for_each(|(to, from)| *to = *from as f32);
-        if let Some(weight) = weight {
-            factor[..count].copy_from_slice(&weight[first..first + count]);
-        }
-        if let Some(bias) = bias {
-            offset[..count].copy_from_slice(&bias[first..first + count]);
-        }
-        for (from, to) in input.chunks_exact(channels).zip(out.chunks_exact_mut(channels)) {
-            let (from, to) = (&from[first..first + count], &mut to[first..first + count]);
-            match (<&[f32; CHANNELS]>::try_from(from), <&mut [f32; CHANNELS]>::try_from(&mut *to)) {
-                (Ok(from), Ok(to)) => scaled(from, to, [&center, &scale, &factor, &offset]),
-                _ => scaled(from, to, [&center, &scale, &factor, &offset]),
+/// Whole pixels that are normalised, whose channels have a center and a scale each.
+struct Normalised<'a> {
+    input: &'a [f32],
+    out: &'a mut [f32],
+    /// Centers and scales.
+    statistics: [&'a [f64]; 2],
+    /// Weights and biases.
+    factors: [Option<&'a [f32]>; 2],
+}
+
+impl Loop for Normalised<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Normalised { input, out, statistics: [centers, scales], factors: [weight, bias] } = self;
+        let channels = centers.len();
+        for first in (0..channels).step_by(CHANNELS) {
+            let count = CHANNELS.min(channels - first);
+            let (mut center, mut scale) = ([0.0; CHANNELS], [0.0; CHANNELS]);
+            let (mut factor, mut offset) = ([1.0; CHANNELS], [0.0; CHANNELS]);
+            center.iter_mut().zip(&centers[first..]).for_each(|(to, from)| *to = *from as f32);
+            scale.iter_mut().zip(&scales[first..]).for_each(|(to, from)| *to = *from as f32);
+            if let Some(weight) = weight {
+                factor[..count].copy_from_slice(&weight[first..first + count]);
+            }
+            if let Some(bias) = bias {
+                offset[..count].copy_from_slice(&bias[first..first + count]);
+            }
+            for (from, to) in input.chunks_exact(channels).zip(out.chunks_exact_mut(channels)) {
+                let (from, to) = (&from[first..first + count], &mut to[first..first + count]);
+                match (<&[f32; CHANNELS]>::try_from(from), <&mut [f32; CHANNELS]>::try_from(&mut *to)) {
+                    (Ok(from), Ok(to)) => scaled(from, to, [&center, &scale, &factor, &offset]),
+                    _ => scaled(from, to, [&center, &scale, &factor, &offset]),
+                }
             }
         }
     }

@@ -4,12 +4,12 @@
 //! be by themselves, so results do not depend on the number of threads.
 
 use super::blocks::{Columns, Packed};
-use super::plain::plain;
+use super::plain::Product;
 use super::tiles::Part;
 use super::{Gemm, Mat, Operand, Terms, single};
 use crate::error::Error;
 use crate::simd::float_path::FloatPath;
-use crate::simd::wide;
+use crate::simd::run_wide;
 use crate::threads::{self, Cost, WriteAll, WriteColumns, even, for_each};
 
 /// `f32` with the vector units of the machine, several threads if the pool has them.
@@ -57,7 +57,7 @@ impl Gemm<f32> for Fast {
             packed.expect(&mat)?;
             multiply_blocks(out, lhs, packed, terms);
         } else if Fast::is_small(lhs.rows, lhs.cols, mat.cols) {
-            wide(|| plain(out, lhs, mat, terms));
+            run_wide(Product { out, lhs, rhs: mat, terms });
         } else if lhs.rows == 1 && mat.col_stride == 1 {
             single::times_rows(out, lhs, mat, terms);
         } else if lhs.rows <= single::MOST_ROWS && lhs.col_stride == 1 && mat.row_stride == 1 {

@@ -3,7 +3,7 @@
 use super::{Bias, Gemm, Mat, Operand, Terms};
 use crate::error::Error;
 use crate::number::{Cast, Compute, Number};
-use crate::simd::wide;
+use crate::simd::{Loop, run_wide};
 
 /// Every element type, in plain loops.
 pub struct Plain;
@@ -24,7 +24,7 @@ impl<T: Number> Gemm<T> for Plain {
         rhs: Operand<'_, T, NeverPacked>,
         terms: Terms<'_, T>,
     ) -> Result<(), Error> {
-        wide(|| plain(out, lhs, rhs.mat, terms));
+        run_wide(Product { out, lhs, rhs: rhs.mat, terms });
         Ok(())
     }
 }
@@ -32,27 +32,38 @@ impl<T: Number> Gemm<T> for Plain {
 /// Sums held at once: several vector registers, and they fit the stack.
 const LANES: usize = 32;
 
-#[inline(always)]
-pub(super) fn plain<T: Number>(out: &mut [T], lhs: Mat<'_, T>, rhs: Mat<'_, T>, terms: Terms<'_, T>) {
-    if rhs.cols == 0 {
-        return;
-    }
-    let dots = rhs.col_stride != 1 && rhs.row_stride == 1 && lhs.col_stride == 1 && lhs.cols > 0;
-    for (i, out) in out.chunks_exact_mut(rhs.cols).enumerate().take(lhs.rows) {
-        let row = &lhs.data[(i * lhs.row_stride).min(lhs.data.len())..];
-        for (block, out) in out.chunks_mut(LANES).enumerate() {
-            let first = block * LANES;
-            let mut sums = [T::Compute::ZERO; LANES];
-            if dots {
-                for (j, sum) in sums[..out.len()].iter_mut().enumerate() {
-                    *sum = dot(&row[..lhs.cols], &rhs.data[(first + j) * rhs.col_stride..][..rhs.rows]);
+/// A product in plain loops.
+pub(super) struct Product<'a, 'o, T: Number> {
+    pub(super) out: &'o mut [T],
+    pub(super) lhs: Mat<'a, T>,
+    pub(super) rhs: Mat<'a, T>,
+    pub(super) terms: Terms<'a, T>,
+}
+
+impl<T: Number> Loop for Product<'_, '_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let Product { out, lhs, rhs, terms } = self;
+        if rhs.cols == 0 {
+            return;
+        }
+        let dots = rhs.col_stride != 1 && rhs.row_stride == 1 && lhs.col_stride == 1 && lhs.cols > 0;
+        for (i, out) in out.chunks_exact_mut(rhs.cols).enumerate().take(lhs.rows) {
+            let row = &lhs.data[(i * lhs.row_stride).min(lhs.data.len())..];
+            for (block, out) in out.chunks_mut(LANES).enumerate() {
+                let first = block * LANES;
+                let mut sums = [T::Compute::ZERO; LANES];
+                if dots {
+                    for (j, sum) in sums[..out.len()].iter_mut().enumerate() {
+                        *sum = dot(&row[..lhs.cols], &rhs.data[(first + j) * rhs.col_stride..][..rhs.rows]);
+                    }
+                } else {
+                    for k in 0..lhs.cols {
+                        accumulate(&mut sums, row[k * lhs.col_stride], &rhs, k, first, out.len());
+                    }
                 }
-            } else {
-                for k in 0..lhs.cols {
-                    accumulate(&mut sums, row[k * lhs.col_stride], &rhs, k, first, out.len());
-                }
+                finish(out, &sums, i, first, &terms);
             }
-            finish(out, &sums, i, first, &terms);
         }
     }
 }

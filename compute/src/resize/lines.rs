@@ -6,7 +6,7 @@
 //! Invariant: results are those of the loop over pixels, to the bit.
 
 use super::{Interpolation, Neighbours, Resize, Row};
-use crate::simd::wide;
+use crate::simd::{Loop, run_wide};
 use crate::threads::{Cost, for_each_piece_at};
 
 /// Elements of a row of the output that are computed at once; two such rows are on the stack.
@@ -94,13 +94,7 @@ impl Two<'_> {
                 self.fill(at, wanted);
             }
         }
-        let (down, up) = (row.weight as f32, (1.0 - row.weight) as f32);
-        let [upper, lower] = &self.lines;
-        wide(|| {
-            for ((out, upper), lower) in out.iter_mut().zip(upper).zip(lower) {
-                *out = up * upper + down * lower;
-            }
-        });
+        run_wide(Mixed { lines: &self.lines, weight: row.weight, out });
     }
 
     fn fill(&mut self, at: usize, row: u32) {
@@ -113,16 +107,50 @@ impl Two<'_> {
                 *out = left * data[column.first as usize * step] + right * data[column.second as usize * step];
             }
         } else {
-            wide(|| {
-                for (out, column) in line.chunks_exact_mut(run).zip(columns) {
-                    let (right, left) = (column.weight as f32, (1.0 - column.weight) as f32);
-                    let [first, second] = [column.first, column.second].map(|at| &data[at as usize * step..][..run]);
-                    for ((out, first), second) in out.iter_mut().zip(first).zip(second) {
-                        *out = left * first + right * second;
-                    }
-                }
-            });
+            run_wide(Pixels { data, step, run, columns, line });
         }
         self.rows[at] = Some(row);
+    }
+}
+
+/// A mixture of two rows.
+struct Mixed<'a> {
+    lines: &'a [[f32; STRIP]; 2],
+    weight: f64,
+    out: &'a mut [f32],
+}
+
+impl Loop for Mixed<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let (down, up) = (self.weight as f32, (1.0 - self.weight) as f32);
+        let [upper, lower] = self.lines;
+        for ((out, upper), lower) in self.out.iter_mut().zip(upper).zip(lower) {
+            *out = up * upper + down * lower;
+        }
+    }
+}
+
+/// A row that is mixed along columns, pixel by pixel.
+struct Pixels<'a> {
+    data: &'a [f32],
+    step: usize,
+    run: usize,
+    columns: &'a [Neighbours],
+    line: &'a mut [f32; STRIP],
+}
+
+impl Loop for Pixels<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Pixels { data, step, run, columns, line } = self;
+        for (out, column) in line.chunks_exact_mut(run).zip(columns) {
+            let (right, left) = (column.weight as f32, (1.0 - column.weight) as f32);
+            let pixel = |at: u32| &data[at as usize * step..][..run];
+            let (first, second) = (pixel(column.first), pixel(column.second));
+            for ((out, first), second) in out.iter_mut().zip(first).zip(second) {
+                *out = left * first + right * second;
+            }
+        }
     }
 }

@@ -143,9 +143,6 @@ pub(crate) fn narrow(how: Requantize, windows: Windows) -> Arc<dyn Operator> {
     })
 }
 
-/// Channels whose sums are on the stack at a time.
-const CHANNELS: usize = 64;
-
 /// A convolution of so many channels, each by itself, with packed weights `[kh * kw, C]`.
 pub(crate) fn depthwise(how: Requantize, windows: Windows, packed: Arc<qconv::PackedTaps>) -> Arc<dyn Operator> {
     own("xnnpack::depthwise.int8", PRODUCT, Alias::Disjoint, move |args| {
@@ -379,7 +376,7 @@ fn row(out: &mut [i8], a: &[i8], b: &[i8], result: impl Fn(i8, i8) -> i8) {
     }
 }
 
-const UNARY: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
+pub(super) const UNARY: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
 
 /// Each number as a table of 256 says; the first entry is that of -128.
 pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
@@ -406,51 +403,6 @@ pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
             Ok(())
         }) as Box<dyn Run>)
     })
-}
-
-/// The mean of each channel of an image: scales are those of input and result.
-pub(crate) fn mean([sx, sy]: [f32; 2], [zx, zy]: [i32; 2], keep: bool) -> Arc<dyn Operator> {
-    own("xnnpack::mean.int8", UNARY, Alias::Disjoint, move |_| {
-        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
-            let [n, h, w, c] = image_sizes(cx, None)?;
-            match keep {
-                true => cx.resize(1, &[n, 1, 1, c])?,
-                false => cx.resize(1, &[n, c])?,
-            }
-            let views = cx.views();
-            let x = views.tensor(0)?.as_slice::<i8>()?;
-            let mut out = views.out(1)?;
-            let count = (h * w) as f32;
-            let inverse = (sx / sy) / count;
-            let offset = zy as f32 - count * zx as f32 * inverse;
-            let images = x.chunks_exact((h * w * c).max(1));
-            for (out, image) in out.as_mut_slice::<i8>()?.chunks_exact_mut(c.max(1)).zip(images) {
-                wide(|| {
-                    for (part, out) in out.chunks_mut(CHANNELS).enumerate() {
-                        let sums = channel_sums(image, c, part * CHANNELS);
-                        for (out, sum) in out.iter_mut().zip(sums) {
-                            *out = (sum as f32 * inverse + offset).round_ties_even().clamp(-128.0, 127.0) as i8;
-                        }
-                    }
-                });
-            }
-            Ok(())
-        }) as Box<dyn Run>)
-    })
-}
-
-/// Sums of all pixels of an image in some channels from `first` on.
-#[inline(always)]
-fn channel_sums(image: &[i8], channels: usize, first: usize) -> [i32; CHANNELS] {
-    let mut sums = [0i32; CHANNELS];
-    for pixel in image.chunks_exact(channels) {
-        let seen = &pixel[first..];
-        match seen.first_chunk::<CHANNELS>() {
-            Some(seen) => sums.iter_mut().zip(seen).for_each(|(sum, x)| *sum = sum.wrapping_add((*x).into())),
-            None => sums.iter_mut().zip(seen).for_each(|(sum, x)| *sum = sum.wrapping_add((*x).into())),
-        }
-    }
-    sums
 }
 
 #[cfg(test)]
