@@ -259,7 +259,8 @@ pub fn try_for_each_at<P: Pieces, E: Send>(
 /// Returns how many pieces a thread takes at once if the cost of one is not known.
 fn batch(count: usize) -> usize {
     let threads = current();
-    even(count, threads * 8, threads, |pieces| pieces)
+    let most = threads * 8;
+    if count <= most { 1 } else { even(count, most, threads, |pieces| pieces) }
 }
 
 fn each<C: Cut>(share: bool, batch: usize, cut: C, f: impl Fn(usize, C::Item) + Sync) {

@@ -58,8 +58,7 @@ impl<'a> Lines<'a> {
                 let (here, rest) = out.split_at_mut(count * len);
                 let data = &data[image / planes * from[0] + image % planes * from[1]..];
                 for (strip, columns) in columns.chunks(STRIP / run).enumerate() {
-                    let lines = [[0.0; STRIP]; 2];
-                    let mut lines = Two { data, strides: [from[2], from[3]], run, columns, lines, rows: [None; 2] };
+                    let mut lines = Two::new(data, [from[2], from[3]], run, columns);
                     for (y, out) in (first..).zip(here.chunks_exact_mut(len)) {
                         lines.mix(rows.at(y), &mut out[strip * (STRIP / run) * run..][..columns.len() * run]);
                     }
@@ -77,12 +76,26 @@ struct Two<'a> {
     strides: [usize; 2],
     run: usize,
     columns: &'a [Neighbours],
+    /// How much the first and the second neighbour of each column count, where a pixel has one channel.
+    weights: [[f32; STRIP]; 2],
     lines: [[f32; STRIP]; 2],
     /// The rows that are in `lines`.
     rows: [Option<u32>; 2],
 }
 
-impl Two<'_> {
+impl<'a> Two<'a> {
+    fn new(data: &'a [f32], strides: [usize; 2], run: usize, columns: &'a [Neighbours]) -> Self {
+        let mut two =
+            Two { data, strides, run, columns, weights: [[0.0; STRIP]; 2], lines: [[0.0; STRIP]; 2], rows: [None; 2] };
+        if run == 1 {
+            let [left, right] = &mut two.weights;
+            for ((left, right), column) in left.iter_mut().zip(right).zip(columns) {
+                (*left, *right) = ((1.0 - column.weight) as f32, column.weight as f32);
+            }
+        }
+        two
+    }
+
     /// Writes a row of the output.
     fn mix(&mut self, row: Neighbours, out: &mut [f32]) {
         if self.rows[0] != Some(row.first) && self.rows[1] == Some(row.first) {
@@ -102,8 +115,8 @@ impl Two<'_> {
         let (data, columns) = (&self.data[row as usize * pitch..], self.columns);
         let line = &mut self.lines[at];
         if run == 1 {
-            for (out, column) in line.iter_mut().zip(columns) {
-                let (right, left) = (column.weight as f32, (1.0 - column.weight) as f32);
+            let [left, right] = &self.weights;
+            for (((out, column), left), right) in line.iter_mut().zip(columns).zip(left).zip(right) {
                 *out = left * data[column.first as usize * step] + right * data[column.second as usize * step];
             }
         } else {

@@ -7,6 +7,9 @@
 /// Share of a part that a thread is expected to come late by, as one of so many.
 const LATE: usize = 8;
 
+/// Parts of a thread that are tried. It is done at each call of a kernel, so they are few.
+const ROUNDS: [usize; 8] = [16, 12, 8, 6, 4, 3, 2, 1];
+
 /// Returns how many units a part has, of up to `most` parts of `units`, so that the last of some threads ends early. A
 /// part of so many units takes what `time` says; with equal results, parts are short.
 ///
@@ -15,11 +18,17 @@ const LATE: usize = 8;
 /// even(784, 8, 2, |units| units)    // 2 parts of 392 take as long as 8 of 98, but one of two may come late: 98
 /// ```
 pub(crate) fn even(units: usize, most: usize, threads: usize, time: impl Fn(usize) -> usize) -> usize {
-    let last = |part: &usize| {
-        let parts = units.div_ceil(*part);
-        (LATE * parts.div_ceil(threads.max(1)) + 1).saturating_mul(time(*part))
-    };
-    (1..=most.clamp(1, units.max(1))).rev().map(|parts| units.div_ceil(parts).max(1)).min_by_key(last).unwrap_or(1)
+    let (most, threads) = (most.clamp(1, units.max(1)), threads.max(1));
+    let (mut best, mut least) = (units.max(1), usize::MAX);
+    for rounds in ROUNDS.into_iter().skip_while(|rounds| *rounds > most.div_ceil(threads)) {
+        let part = units.div_ceil((threads * rounds).min(most)).max(1);
+        let rounds = units.div_ceil(part).div_ceil(threads);
+        let last = (LATE * rounds + 1).saturating_mul(time(part));
+        if last < least {
+            (best, least) = (part, last);
+        }
+    }
+    best
 }
 
 #[cfg(test)]

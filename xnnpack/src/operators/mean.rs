@@ -9,8 +9,9 @@ use edgepack_executor::kernel::{Alias, KernelContext, Operator, Run};
 use super::integer::{UNARY, image_sizes};
 use super::own;
 
-/// Channels whose sums are held at once.
+/// Channels whose sums are held at once: many, or few.
 const CHANNELS: usize = 64;
+const FEW: usize = 16;
 
 /// Nanoseconds of a number that is added up, about.
 const ADDITION: f64 = 0.03;
@@ -56,26 +57,42 @@ struct Means<'a> {
 impl Loop for Means<'_> {
     #[inline(always)]
     fn run(self) {
-        let Means { image, channels, first, scale: [factor, offset], out } = self;
-        for (part, out) in out.chunks_mut(CHANNELS).enumerate() {
-            let sums = channel_sums(image, channels, first + part * CHANNELS);
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = (sum as f32 * factor + offset).round_ties_even().clamp(-128.0, 127.0) as i8;
-            }
+        let Means { image, channels, first, scale, out } = self;
+        let (count, mut done) = (out.len(), 0);
+        while done < count {
+            done += match count {
+                _ if count - done >= CHANNELS => {
+                    some::<CHANNELS>(image, channels, first + done, scale, &mut out[done..])
+                }
+                FEW.. => {
+                    // The last channels begin early enough to be whole.
+                    done = done.min(count - FEW);
+                    some::<FEW>(image, channels, first + done, scale, &mut out[done..])
+                }
+                _ => some::<1>(image, channels, first + done, scale, &mut out[done..]),
+            };
         }
     }
 }
 
-/// Sums of all pixels of an image in some channels from `first` on.
+/// Means of `N` channels from `first` on, whose sums stay in registers; returns how many.
 #[inline(always)]
-fn channel_sums(image: &[i8], channels: usize, first: usize) -> [i32; CHANNELS] {
-    let mut sums = [0i32; CHANNELS];
+fn some<const N: usize>(
+    image: &[i8],
+    channels: usize,
+    first: usize,
+    [factor, offset]: [f32; 2],
+    out: &mut [i8],
+) -> usize {
+    let mut sums = [0i32; N];
     for pixel in image.chunks_exact(channels) {
-        let seen = &pixel[first..];
-        match seen.first_chunk::<CHANNELS>() {
-            Some(seen) => sums.iter_mut().zip(seen).for_each(|(sum, x)| *sum = sum.wrapping_add((*x).into())),
-            None => sums.iter_mut().zip(seen).for_each(|(sum, x)| *sum = sum.wrapping_add((*x).into())),
+        let pixel: &[i8; N] = pixel[first..].first_chunk().expect("a number for every channel");
+        for lane in 0..N {
+            sums[lane] = sums[lane].wrapping_add(i32::from(pixel[lane]));
         }
     }
-    sums
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out = (sum as f32 * factor + offset).round_ties_even().clamp(-128.0, 127.0) as i8;
+    }
+    N
 }
