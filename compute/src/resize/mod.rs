@@ -135,9 +135,16 @@ impl Resize {
             for (x, column) in columns.iter().enumerate() {
                 let out = &mut out[start + x * to[3]..][..run];
                 let (left, right) = (column.first as usize * from[3], column.second as usize * from[3]);
-                if self.interpolation == Interpolation::Nearest {
-                    out.copy_from_slice(&data[upper + left..][..run]);
-                    continue;
+                match (self.interpolation, &mut *out) {
+                    (Interpolation::Nearest, [out]) => {
+                        *out = data[upper + left];
+                        continue;
+                    }
+                    (Interpolation::Nearest, out) => {
+                        out.copy_from_slice(&data[upper + left..][..run]);
+                        continue;
+                    }
+                    _ => {}
                 }
                 let corner = |at: usize| &data[at..][..run];
                 let corners =
