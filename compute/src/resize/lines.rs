@@ -76,7 +76,7 @@ struct Two<'a> {
     strides: [usize; 2],
     run: usize,
     columns: &'a [Neighbours],
-    /// How much the first and the second neighbour of each column count, where a pixel has one channel.
+    /// Weights of the first and the second neighbour of each column, where a pixel has one channel.
     weights: [[f32; STRIP]; 2],
     lines: [[f32; STRIP]; 2],
     /// The rows that are in `lines`.

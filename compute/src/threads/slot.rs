@@ -45,7 +45,7 @@ pub(super) struct Slot {
     gate: Gate,
 }
 
-/// What is on offer.
+/// Work on offer.
 #[derive(Default)]
 #[repr(align(64))]
 struct Offer {
@@ -55,7 +55,7 @@ struct Offer {
     job: UnsafeCell<Option<Job>>,
 }
 
-/// Where the thread whose offer it is waits for the last to leave, if that takes long.
+/// A wait for the last to leave, of the thread whose offer it is, if that takes long.
 #[derive(Default)]
 #[repr(align(64))]
 struct Gate {
