@@ -34,6 +34,7 @@ pub mod indexing;
 pub mod indices;
 mod interleave;
 pub mod join;
+mod lanes;
 pub mod layout;
 pub mod mask;
 pub mod norm;

@@ -8,12 +8,10 @@ use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use crate::error::{Error, expect_elements};
 use crate::fold::{Fold, Place, Sum};
+use crate::lanes::{InBlocks, LANES, in_blocks};
 use crate::layout::{Layout, reach};
 use crate::simd::{Loop, run_wide};
 use crate::threads::{Cost, for_each_piece_at};
-
-/// Number of accumulators of neighbouring results that are held on the stack.
-const LANES: usize = 64;
 
 /// Nanoseconds of an addition of numbers in single precision to sums in double precision, about.
 const ADDITION: f64 = 0.17;
@@ -151,11 +149,8 @@ impl Reduction {
     /// As [`Reduction::run`]; and [`ErrorKind::Geometry`](crate::ErrorKind::Geometry) if there is less room for results than
     /// the loops reach.
     pub fn sums(&self, input: &[f32], out: &mut [f32], result: impl Fn(f64) -> f32 + Sync) -> Result<(), Error> {
-        let lasts = self.outer.iter().map(|axis| (axis.size, axis.out));
-        expect_elements("the output", out.len(), reach(lasts))?;
-        match self.lanes() {
-            Some(lanes) if !input.is_empty() => {
-                expect_elements("the input", input.len(), self.reach())?;
+        match self.lanes(input.len(), out.len())? {
+            Some(lanes) => {
                 lanes.each(ADDITION, out, |from, rows, out| {
                     run_wide(Sums { input: &input[from..], rows, out, result: &result });
                 });
@@ -185,11 +180,8 @@ impl Reduction {
     /// # Ok::<(), edgepack_compute::Error>(())
     /// ```
     pub fn places<const LEAST: bool>(&self, input: &[f32], out: &mut [i64]) -> Result<(), Error> {
-        let lasts = self.outer.iter().map(|axis| (axis.size, axis.out));
-        expect_elements("the output", out.len(), reach(lasts))?;
-        match self.lanes().filter(|lanes| i32::try_from(lanes.rows[0]).is_ok()) {
-            Some(lanes) if !input.is_empty() => {
-                expect_elements("the input", input.len(), self.reach())?;
+        match self.lanes(input.len(), out.len())?.filter(|lanes| i32::try_from(lanes.rows[0]).is_ok()) {
+            Some(lanes) => {
                 lanes.each(COMPARISON, out, |from, rows, out| {
                     run_wide(Places::<LEAST> { input: &input[from..], rows, out });
                 });
@@ -200,11 +192,16 @@ impl Reduction {
     }
 
     /// The lanes, if all that is folded into a result are rows at a distance, and results next to each other come of numbers
-    /// next to each other.
-    fn lanes(&self) -> Option<Lanes<'_>> {
-        let (&[ref outer @ .., lane], &[rows]) = (&*self.outer, &*self.folded) else { return None };
-        let is_dense = lane.input == 1 && lane.out == 1 && rows.input > 1;
-        is_dense.then_some(Lanes { outer, count: lane.size, rows: [rows.size, rows.input] })
+    /// next to each other; `None` without elements, too. Refuses an output of fewer elements than the loops reach, and such an
+    /// input of some.
+    fn lanes(&self, input: usize, out: usize) -> Result<Option<Lanes<'_>>, Error> {
+        expect_elements("the output", out, reach(self.outer.iter().map(|axis| (axis.size, axis.out))))?;
+        let (&[ref outer @ .., lane], &[rows]) = (&*self.outer, &*self.folded) else { return Ok(None) };
+        if input == 0 || lane.input != 1 || lane.out != 1 || rows.input <= 1 {
+            return Ok(None);
+        }
+        expect_elements("the input", input, self.reach())?;
+        Ok(Some(Lanes { outer, count: lane.size, rows: [rows.size, rows.input] }))
     }
 
     /// Elements of input up to the last one that is read.
@@ -275,34 +272,6 @@ impl Lanes<'_> {
     }
 }
 
-/// Lanes of a vector: of fewer results than that, each is found by itself.
-const FEW: usize = 16;
-
-/// Calls `$some::<N>(first)`, which returns `N`, for blocks of lanes that cover so many: large ones, and small ones, of which
-/// the last begins early enough to be whole.
-macro_rules! blocks_of_lanes {
-    ($count:expr, |$first:ident, $lanes:ident| $some:expr) => {{
-        let (count, mut $first) = ($count, 0);
-        while $first < count {
-            $first += match count {
-                _ if count - $first >= LANES => {
-                    const $lanes: usize = LANES;
-                    $some
-                }
-                FEW.. => {
-                    $first = $first.min(count - FEW);
-                    const $lanes: usize = FEW;
-                    $some
-                }
-                _ => {
-                    const $lanes: usize = 1;
-                    $some
-                }
-            };
-        }
-    }};
-}
-
 /// Sums of rows at a distance, in as many lanes as there are results, and what `result` makes of them.
 struct Sums<'a, 'o, R> {
     input: &'a [f32],
@@ -313,31 +282,25 @@ struct Sums<'a, 'o, R> {
 
 impl<R: Fn(f64) -> f32> Loop for Sums<'_, '_, R> {
     #[inline(always)]
-    fn run(self) {
-        let Sums { input, rows, out, result } = self;
-        blocks_of_lanes!(out.len(), |first, N| some_sums::<N>(&input[first..], rows, &mut out[first..], &result));
+    fn run(mut self) {
+        in_blocks(self.out.len(), &mut self);
     }
 }
 
-/// The results of the first `N` lanes, whose sums stay in registers; returns how many.
-#[inline(always)]
-fn some_sums<const N: usize>(
-    input: &[f32],
-    [rows, stride]: [usize; 2],
-    out: &mut [f32],
-    result: impl Fn(f64) -> f32,
-) -> usize {
-    let mut sums = [0.0; N];
-    for row in 0..rows {
-        let row: &[f32; N] = input[row * stride..].first_chunk().expect("a number for every lane");
-        for lane in 0..N {
-            sums[lane] += f64::from(row[lane]);
+impl<R: Fn(f64) -> f32> InBlocks for Sums<'_, '_, R> {
+    #[inline(always)]
+    fn block<const N: usize>(&mut self, first: usize) {
+        let (mut sums, [rows, stride]) = ([0.0; N], self.rows);
+        for row in 0..rows {
+            let row: &[f32; N] = self.input[row * stride + first..].first_chunk().expect("a number for every lane");
+            for lane in 0..N {
+                sums[lane] += f64::from(row[lane]);
+            }
+        }
+        for (out, sum) in self.out[first..].iter_mut().zip(sums) {
+            *out = (self.result)(sum);
         }
     }
-    for (out, sum) in out.iter_mut().zip(sums) {
-        *out = result(sum);
-    }
-    N
 }
 
 /// Places of the extremes of rows at a distance, in as many lanes as there are results.
@@ -349,30 +312,30 @@ struct Places<'a, 'o, const LEAST: bool> {
 
 impl<const LEAST: bool> Loop for Places<'_, '_, LEAST> {
     #[inline(always)]
-    fn run(self) {
-        let Places { input, rows, out } = self;
-        blocks_of_lanes!(out.len(), |first, N| some_places::<N, LEAST>(&input[first..], rows, &mut out[first..]));
+    fn run(mut self) {
+        in_blocks(self.out.len(), &mut self);
     }
 }
 
-/// The places of the first `N` lanes, which stay in registers; returns how many.
-#[inline(always)]
-fn some_places<const N: usize, const LEAST: bool>(input: &[f32], [rows, stride]: [usize; 2], out: &mut [i64]) -> usize {
-    let (mut extremes, mut places) = ([Place::<f32, LEAST>::NEW.start().0; N], [0; N]);
-    for index in 0..rows {
-        let row: &[f32; N] = input[index * stride..].first_chunk().expect("a number for every lane");
-        for lane in 0..N {
-            let (x, extreme) = (row[lane], extremes[lane]);
-            let beyond = if LEAST { x < extreme } else { x > extreme };
-            let take = beyond | (x.is_nan() & !extreme.is_nan());
-            extremes[lane] = if take { x } else { extreme };
-            places[lane] = if take { index as i32 } else { places[lane] };
+impl<const LEAST: bool> InBlocks for Places<'_, '_, LEAST> {
+    #[inline(always)]
+    fn block<const N: usize>(&mut self, first: usize) {
+        let (mut extremes, mut places) = ([Place::<f32, LEAST>::NEW.start().0; N], [0; N]);
+        let [rows, stride] = self.rows;
+        for index in 0..rows {
+            let row: &[f32; N] = self.input[index * stride + first..].first_chunk().expect("a number for every lane");
+            for lane in 0..N {
+                let (x, extreme) = (row[lane], extremes[lane]);
+                let beyond = if LEAST { x < extreme } else { x > extreme };
+                let take = beyond | (x.is_nan() & !extreme.is_nan());
+                extremes[lane] = if take { x } else { extreme };
+                places[lane] = if take { index as i32 } else { places[lane] };
+            }
+        }
+        for (out, place) in self.out[first..].iter_mut().zip(places) {
+            *out = i64::from(place);
         }
     }
-    for (out, place) in out.iter_mut().zip(places) {
-        *out = i64::from(place);
-    }
-    N
 }
 
 /// Drops loops of one round, sorts by stride if asked, and merges dimensions that are stored densely.

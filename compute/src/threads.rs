@@ -1,8 +1,9 @@
 //! Threads, and loops that are split among them.
 //!
 //! A loop is split where its work repays handing parts of it over, which its [`Cost`] says. Parts follow from the work,
-//! not from the number of threads, and each is computed as it would be by itself: results do not depend on the number of
-//! threads. Splitting a loop allocates nothing.
+//! not from the number of threads, unless a caller whose elements are computed alike in every part cuts them so that threads
+//! end together; and each part is computed as it would be by itself. So results do not depend on the number of threads.
+//! Splitting a loop allocates nothing.
 //!
 //! Loops run on the threads of the [`Threads`] whose [`Threads::run`] they are called in, or, outside of any, on threads of
 //! the process, as many as the machine has, which start when a loop first repays it. Loops inside of a part of a loop stay

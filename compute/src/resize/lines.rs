@@ -76,7 +76,7 @@ struct Two<'a> {
     strides: [usize; 2],
     run: usize,
     columns: &'a [Neighbours],
-    /// Weights of the first and the second neighbour of each column, where a pixel has one channel.
+    /// Weights of the first and the second neighbour of each column.
     weights: [[f32; STRIP]; 2],
     lines: [[f32; STRIP]; 2],
     /// The rows that are in `lines`.
@@ -87,11 +87,9 @@ impl<'a> Two<'a> {
     fn new(data: &'a [f32], strides: [usize; 2], run: usize, columns: &'a [Neighbours]) -> Self {
         let mut two =
             Two { data, strides, run, columns, weights: [[0.0; STRIP]; 2], lines: [[0.0; STRIP]; 2], rows: [None; 2] };
-        if run == 1 {
-            let [left, right] = &mut two.weights;
-            for ((left, right), column) in left.iter_mut().zip(right).zip(columns) {
-                (*left, *right) = ((1.0 - column.weight) as f32, column.weight as f32);
-            }
+        let [left, right] = &mut two.weights;
+        for ((left, right), column) in left.iter_mut().zip(right).zip(columns) {
+            (*left, *right) = ((1.0 - column.weight) as f32, column.weight as f32);
         }
         two
     }
@@ -113,14 +111,14 @@ impl<'a> Two<'a> {
     fn fill(&mut self, at: usize, row: u32) {
         let ([pitch, step], run) = (self.strides, self.run);
         let (data, columns) = (&self.data[row as usize * pitch..], self.columns);
-        let line = &mut self.lines[at];
+        let (line, weights) = (&mut self.lines[at], &self.weights);
         if run == 1 {
-            let [left, right] = &self.weights;
+            let [left, right] = weights;
             for (((out, column), left), right) in line.iter_mut().zip(columns).zip(left).zip(right) {
                 *out = left * data[column.first as usize * step] + right * data[column.second as usize * step];
             }
         } else {
-            run_wide(Pixels { data, step, run, columns, line });
+            run_wide(Pixels { data, step, run, columns, weights, line });
         }
         self.rows[at] = Some(row);
     }
@@ -150,15 +148,16 @@ struct Pixels<'a> {
     step: usize,
     run: usize,
     columns: &'a [Neighbours],
+    weights: &'a [[f32; STRIP]; 2],
     line: &'a mut [f32; STRIP],
 }
 
 impl Loop for Pixels<'_> {
     #[inline(always)]
     fn run(self) {
-        let Pixels { data, step, run, columns, line } = self;
-        for (out, column) in line.chunks_exact_mut(run).zip(columns) {
-            let (right, left) = (column.weight as f32, (1.0 - column.weight) as f32);
+        let Pixels { data, step, run, columns, weights: [left, right], line } = self;
+        let weights = left.iter().zip(right);
+        for ((out, column), (left, right)) in line.chunks_exact_mut(run).zip(columns).zip(weights) {
             let pixel = |at: u32| &data[at as usize * step..][..run];
             let (first, second) = (pixel(column.first), pixel(column.second));
             for ((out, first), second) in out.iter_mut().zip(first).zip(second) {

@@ -135,16 +135,13 @@ impl Resize {
             for (x, column) in columns.iter().enumerate() {
                 let out = &mut out[start + x * to[3]..][..run];
                 let (left, right) = (column.first as usize * from[3], column.second as usize * from[3]);
-                match (self.interpolation, &mut *out) {
-                    (Interpolation::Nearest, [out]) => {
-                        *out = data[upper + left];
-                        continue;
+                if self.interpolation == Interpolation::Nearest {
+                    match out {
+                        // A call to copy one number takes longer than that.
+                        [out] => *out = data[upper + left],
+                        out => out.copy_from_slice(&data[upper + left..][..run]),
                     }
-                    (Interpolation::Nearest, out) => {
-                        out.copy_from_slice(&data[upper + left..][..run]);
-                        continue;
-                    }
-                    _ => {}
+                    continue;
                 }
                 let corner = |at: usize| &data[at..][..run];
                 let corners =

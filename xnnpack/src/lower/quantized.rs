@@ -12,7 +12,6 @@ use crate::constants::Stored;
 use crate::operators::affine::{self, Kind, Weighted};
 use crate::operators::bytes::{self, Pair};
 use crate::operators::integer::{self, Multiple, Requantize, Sum};
-use crate::operators::mean;
 use crate::operators::rows;
 
 /// A bound of a result as a quantised number.
@@ -355,7 +354,7 @@ impl Lowering<'_> {
         }
         let keep = made.shape.rank() == 4;
         let out = self.values.make(made)?;
-        let operator = self.values.own(mean::mean([sx, sy], [zx, zy], keep));
+        let operator = self.values.own(integer::mean([sx, sy], [zx, zy], keep));
         self.values.all().call(operator, &[x.local, out.local], self.node);
         Ok(())
     }

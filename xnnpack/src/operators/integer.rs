@@ -376,7 +376,7 @@ fn row(out: &mut [i8], a: &[i8], b: &[i8], result: impl Fn(i8, i8) -> i8) {
     }
 }
 
-pub(super) const UNARY: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
+const UNARY: &str = "(Tensor x, *, Tensor(a!) out) -> Tensor(a!)";
 
 /// Each number as a table of 256 says; the first entry is that of -128.
 pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
@@ -401,6 +401,26 @@ pub(crate) fn table(table: [i8; 256]) -> Arc<dyn Operator> {
                 }
             });
             Ok(())
+        }) as Box<dyn Run>)
+    })
+}
+
+/// The mean of each channel of an image: scales are those of input and result.
+pub(crate) fn mean([sx, sy]: [f32; 2], [zx, zy]: [i32; 2], keep: bool) -> Arc<dyn Operator> {
+    own("xnnpack::mean.int8", UNARY, Alias::Disjoint, move |_| {
+        Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+            let [n, h, w, c] = image_sizes(cx, None)?;
+            match keep {
+                true => cx.resize(1, &[n, 1, 1, c])?,
+                false => cx.resize(1, &[n, c])?,
+            }
+            let views = cx.views();
+            let x = views.tensor(0)?.as_slice::<i8>()?;
+            let mut out = views.out(1)?;
+            let count = (h * w) as f32;
+            let inverse = (sx / sy) / count;
+            let offset = zy as f32 - count * zx as f32 * inverse;
+            Ok(qconv::means(x, [h * w, c], [inverse, offset], out.as_mut_slice::<i8>()?)?)
         }) as Box<dyn Run>)
     })
 }

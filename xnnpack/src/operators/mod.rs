@@ -5,7 +5,6 @@ pub(crate) mod batch;
 pub(crate) mod bytes;
 pub(crate) mod float;
 pub(crate) mod integer;
-pub(crate) mod mean;
 pub(crate) mod pool;
 pub(crate) mod relabel;
 pub(crate) mod resize;
