@@ -76,9 +76,8 @@ impl Convolution {
         let epilogue = Static {
             starts,
             factors: by_tile(order, |channel| requantise.factor(channel))?,
-            limits: requantise.limits(),
+            range: requantise.range(),
             input_zero: requantise.input_zero,
-            output_zero: requantise.output_zero.into(),
         };
         Ok(Convolution(Product { packed, windows, epilogue, path }))
     }

@@ -11,8 +11,8 @@ use super::{Error, Requantise, Windows, expect};
 use crate::error::{ErrorKind, room};
 use crate::simd::apart::Apart;
 use crate::simd::bytes::{
-    Bytes, BytesPath, ColumnLine, DepthwiseLine, DepthwiseOrder, DepthwiseScales, LANES, Lanes, Tap, WithBytes,
-    requantised, store,
+    Bytes, BytesPath, ColumnLine, DepthwiseLine, DepthwiseOrder, DepthwiseScales, LANES, Lanes, ResultRange, Tap,
+    WithBytes, store,
 };
 use crate::threads::{Cost, for_each_piece_at};
 
@@ -34,8 +34,9 @@ pub struct Depthwise {
     starts: Vec<i32>,
     factors: Vec<f32>,
     windows: Windows,
-    limits: [f32; 2],
-    zeros: [i32; 2],
+    range: ResultRange,
+    /// The input that represents 0.
+    zero: i8,
     path: BytesPath,
 }
 
@@ -70,14 +71,14 @@ impl Depthwise {
         if *packed.order() != TapOrder::of(path, channels, &windows) {
             return Err(Error::new(ErrorKind::Geometry, "weights that were packed for other windows"));
         }
-        let zeros = [requantise.input_zero, requantise.output_zero].map(i32::from);
+        let zero = i32::from(requantise.input_zero);
         let (mut starts, mut factors) = (room(channels)?, room(channels)?);
         for (channel, sum) in packed.sums().iter().enumerate() {
-            starts.push(bias.map_or(0, |bias| bias[channel]).wrapping_sub(zeros[0].wrapping_mul(*sum)));
+            starts.push(bias.map_or(0, |bias| bias[channel]).wrapping_sub(zero.wrapping_mul(*sum)));
             factors.push(requantise.factor(channel));
         }
-        let limits = requantise.limits();
-        let mut depthwise = Depthwise { packed, blocks: Vec::new(), starts, factors, windows, limits, zeros, path };
+        let (range, zero) = (requantise.range(), requantise.input_zero);
+        let mut depthwise = Depthwise { packed, blocks: Vec::new(), starts, factors, windows, range, zero, path };
         if !depthwise.packed.order().is_plain() {
             depthwise.blocks = depthwise.tables()?;
         }
@@ -107,8 +108,7 @@ impl Depthwise {
         };
         let mut all = room(self.packed.order().blocks())?;
         for block in blocks(self.packed.order()) {
-            let mut scales =
-                DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], limits: self.limits, zero: self.zeros[1] };
+            let mut scales = DepthwiseScales { starts: [0; LANES], factors: [0.0; LANES], range: self.range };
             for place in 0..LANES {
                 let lane = order.map_or(place, |channel| channel(place));
                 let Some(channel) = block.channel(lane) else { continue };
@@ -180,7 +180,7 @@ impl WithBytes for Lines<'_> {
     fn run<B: Bytes>(self, bytes: B) {
         let Lines { depthwise, windows, images, .. } = self;
         let ([oh, ow], channels) = (self.counts, depthwise.channels());
-        let padding = [depthwise.zeros[0] as i8; LANES];
+        let padding = [depthwise.zero; LANES];
         let line = Line { depthwise, windows, images, width: self.sizes[1], padding: &padding };
         let mut columns = [bytes.column([&padding; 4]); 2 * COLUMNS];
         let mut starts = [None; 4 * GROUPS];
@@ -331,7 +331,7 @@ impl Line<'_> {
     /// Computes pixels one number after the other.
     #[inline(always)]
     fn plain(&self, [image, y]: [usize; 2], height: usize, pixels: std::ops::Range<usize>, out: &mut [i8]) {
-        let Line { depthwise: Depthwise { packed, starts, factors, limits, zeros, .. }, windows, .. } = self;
+        let Line { depthwise: Depthwise { packed, starts, factors, range, zero, .. }, windows, .. } = self;
         let weights = packed.weights();
         let channels = starts.len();
         for (x, out) in pixels.zip(out.chunks_exact_mut(channels)) {
@@ -342,15 +342,15 @@ impl Line<'_> {
                     let line = windows.place(0, y, ky, height);
                     for kx in 0..windows.kernel[1] {
                         let place = line.zip(windows.place(1, x, kx, self.width));
-                        let seen = place.map_or(zeros[0], |(y, x)| {
+                        let seen = place.map_or((*zero).into(), |(y, x)| {
                             let pixel = (image * height + y) * self.width + x;
                             self.images[pixel * channels + channel].into()
                         });
                         let weight = weights[(ky * windows.kernel[1] + kx) * channels + channel];
-                        sum = sum.wrapping_add(seen.wrapping_mul(weight.into()));
+                        sum = sum.wrapping_add(i32::wrapping_mul(seen, weight.into()));
                     }
                 }
-                *out = requantised(sum, factors[channel], *limits, zeros[1]);
+                *out = range.result(sum, factors[channel]);
             }
         }
     }
@@ -425,16 +425,15 @@ impl<'a, B: Bytes, const W: usize, const D: usize, const S: usize> Apart<B> for 
             let columns = &mut columns[..count];
             columns[..begin].fill(padding);
             columns[end..].fill(padding);
-            let mut seen = rows;
-            for seen in seen.iter_mut().flatten().take(if begin < end { W } else { 0 }) {
-                *seen = &seen[(first + begin - left) * channels..];
+            let mut seen = [Tap { seen: line.padding, step: 0 }; W];
+            for (seen, row) in seen.iter_mut().zip(rows).take(if begin < end { W } else { 0 }) {
+                let Some(row) = row else { continue };
+                *seen = Tap { seen: &row[(first + begin - left) * channels..], step: channels };
             }
-            for to in &mut columns[begin..end] {
+            for (column, to) in columns[begin..end].iter_mut().enumerate() {
                 let mut taps = [[line.padding; 4]; D];
-                for (row, seen) in seen.iter_mut().enumerate() {
-                    let Some(seen) = seen else { continue };
-                    taps[row / 4][row % 4] = seen.first_chunk().unwrap_or(line.padding);
-                    *seen = seen.get(channels..).unwrap_or(&[]);
+                for (row, seen) in seen.iter().enumerate() {
+                    taps[row / 4][row % 4] = seen.lanes(column);
                 }
                 for (to, taps) in to.iter_mut().zip(taps) {
                     *to = bytes.column(taps);

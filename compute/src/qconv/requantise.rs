@@ -5,7 +5,7 @@ use super::pack::Packed;
 use super::{Error, ErrorKind, expect};
 use crate::error::room;
 use crate::simd::apart::each_row;
-use crate::simd::bytes::{Bytes, FloatScales, RowScales, TileScales, store_tiles};
+use crate::simd::bytes::{Bytes, FloatScales, ResultRange, RowScales, TileScales, store_tiles};
 use crate::simd::dot::CHANNELS;
 use crate::threads::Columns;
 
@@ -37,6 +37,11 @@ impl Requantise<'_> {
     /// The factors of so many times the channels, one after the other.
     pub(super) fn repeated(&self, count: usize) -> Vec<f32> {
         if self.factors.len() == 1 { self.factors.to_vec() } else { self.factors.repeat(count) }
+    }
+
+    /// The results there are.
+    pub(super) fn range(&self) -> ResultRange {
+        ResultRange::new(self.limits(), self.output_zero.into())
     }
 
     /// Limits before the zero point is added.
@@ -128,9 +133,8 @@ pub(super) trait Epilogue: Sync {
 pub(super) struct Static {
     pub starts: Vec<[i32; CHANNELS]>,
     pub factors: Vec<[f32; CHANNELS]>,
-    pub limits: [f32; 2],
+    pub range: ResultRange,
     pub input_zero: i8,
-    pub output_zero: i32,
 }
 
 impl Epilogue for Static {
@@ -145,7 +149,7 @@ impl Epilogue for Static {
     #[inline(always)]
     fn tiles<const C: usize>(&self, first: usize) -> TileScales<'_, C> {
         let (starts, factors) = (some_tiles(&self.starts, first), some_tiles(&self.factors, first));
-        TileScales { starts, factors, limits: self.limits, zero: self.output_zero }
+        TileScales { starts, factors, range: self.range }
     }
 
     #[inline(always)]

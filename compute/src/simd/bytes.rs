@@ -135,7 +135,7 @@ pub(crate) trait Bytes: Copy {
         for tile in 0..C {
             let (sums, factors) = (self.sums(sums[tile]), &scales.factors[tile]);
             for channel in 0..CHANNELS {
-                results[tile][channel] = requantised(sums[channel], factors[channel], scales.limits, scales.zero);
+                results[tile][channel] = scales.range.result(sums[channel], factors[channel]);
             }
         }
         store_tiles(&results, to);
@@ -245,8 +245,7 @@ fn depthwise_windows<B: Bytes>(bytes: B, line: &DepthwiseLine<'_>, scales: &Dept
 pub(crate) struct TileScales<'a, const C: usize> {
     pub starts: &'a [[i32; CHANNELS]; C],
     pub factors: &'a [[f32; CHANNELS]; C],
-    pub limits: [f32; 2],
-    pub zero: i32,
+    pub range: ResultRange,
 }
 
 /// From sums of `C` tiles to floats: the row's zero point times `weights`, the sums of the weights, is subtracted; what is left
@@ -290,8 +289,30 @@ fn scaled<const C: usize>(
 pub(crate) struct DepthwiseScales {
     pub starts: Lanes<i32>,
     pub factors: Lanes<f32>,
-    pub limits: [f32; 2],
-    pub zero: i32,
+    pub range: ResultRange,
+}
+
+/// The results there are: from `least` on, which is the lower limit with the zero point added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResultRange {
+    /// Limits before the zero point is added: integers within 255 of 0.
+    limits: [f32; 2],
+    zero: i32,
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "vectors of bytes are limited as bytes"))]
+    least: i32,
+}
+
+impl ResultRange {
+    /// Limits before the zero point is added, and the zero point.
+    pub fn new(limits: [f32; 2], zero: i32) -> ResultRange {
+        ResultRange { limits, zero, least: limits[0] as i32 + zero }
+    }
+
+    /// Returns a sum times a factor as a result.
+    #[inline(always)]
+    pub fn result(self, sum: i32, factor: f32) -> i8 {
+        requantised(sum, factor, self.limits, self.zero)
+    }
 }
 
 /// Neighbouring channels as a tap sees them, from window to window.
@@ -306,7 +327,7 @@ pub(crate) struct Tap<'a> {
 impl<'a> Tap<'a> {
     /// Bytes that a window sees.
     #[inline(always)]
-    fn lanes(self, window: usize) -> &'a Lanes<i8> {
+    pub fn lanes(self, window: usize) -> &'a Lanes<i8> {
         let lanes = self.seen.get(window * self.step..).and_then(<[i8]>::first_chunk);
         lanes.expect("a window that sees the image")
     }
@@ -427,7 +448,7 @@ pub(super) fn plain_depthwise(
     }
     let mut results = [0; LANES];
     for lane in 0..LANES {
-        results[lane] = requantised(sums[lane], scales.factors[lane], scales.limits, scales.zero);
+        results[lane] = scales.range.result(sums[lane], scales.factors[lane]);
     }
     results
 }

@@ -356,17 +356,19 @@ impl Groups {
         self.same(graph, first, &[inputs, outs]);
     }
 
-    /// An operator that goes from element to element, if all tensors have the same sizes.
+    /// An operator that goes from element to element, if all tensors have the same sizes, or one element, which meets those of
+    /// every order.
     fn elementwise(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId]) {
-        let mut tensors = ids.iter().map(|&id| tensor(graph, id));
-        let Some(first) = tensors.next().flatten() else { return self.fix_all(graph, ids) };
+        let tensors: Option<Vec<u32>> = ids.iter().map(|&id| tensor(graph, id)).collect();
         let sizes = |tensor: u32| graph.tensor(tensor).bounds();
-        for other in tensors {
-            match other.filter(|&other| sizes(other) == sizes(first)) {
-                Some(other) => self.join(first, other),
-                None => return self.fix_all(graph, ids),
-            }
+        let is_one = |tensor: &u32| sizes(*tensor).iter().all(|&size| size == 1);
+        let Some(mut tensors) = tensors else { return self.fix_all(graph, ids) };
+        tensors.retain(|tensor| !is_one(tensor));
+        let Some((&first, others)) = tensors.split_first() else { return self.fix_all(graph, ids) };
+        if others.iter().any(|&other| sizes(other) != sizes(first)) {
+            return self.fix_all(graph, ids);
         }
+        others.iter().for_each(|&other| self.join(first, other));
     }
 
     fn convolution(&mut self, graph: &PlanGraph<'_>, ids: &[ValueId], out: usize) {

@@ -114,8 +114,8 @@ impl Bytes for Avx2 {
     fn requantise<const C: usize>(self, sums: &[Self::Sums; C], scales: &TileScales<'_, C>, to: &mut [i8]) {
         let mut results = [[0; CHANNELS]; C];
         for tile in 0..C {
-            let words = self.rounded(sums[tile], &scales.factors[tile], scales.limits);
-            results[tile] = self.packed(words, scales.zero);
+            let words = self.rounded(sums[tile], &scales.factors[tile], scales.range.limits);
+            results[tile] = self.packed(words, scales.range.zero);
         }
         store_tiles(&results, to);
     }
@@ -185,10 +185,11 @@ impl Avx2 {
     fn finished(self, sums: [[__m256i; 2]; PARTS], scales: &DepthwiseScales) -> Lanes<i8> {
         let mut words = sums;
         for (words, factors) in words.iter_mut().zip(scales.factors.as_chunks().0) {
-            *words = self.rounded(*words, factors, scales.limits);
+            *words = self.rounded(*words, factors, scales.range.limits);
         }
         let [a, b, c, d] = words;
-        bytemuck::cast([self.packed_tiles([a, b], scales.zero), self.packed_tiles([c, d], scales.zero)])
+        let zero = scales.range.zero;
+        bytemuck::cast([self.packed_tiles([a, b], zero), self.packed_tiles([c, d], zero)])
     }
 
     /// Bytes of two taps of sixteen channels as pairs of numbers of 16 bits, eight channels each.

@@ -7,6 +7,7 @@
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
+use super::vnni_store::Narrow;
 use super::{
     Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes,
     depthwise_windows, store,
@@ -198,16 +199,16 @@ impl Bytes for Avx512Vnni {
 
     #[inline(always)]
     fn requantise<const C: usize>(self, sums: &[__m512i; C], scales: &TileScales<'_, C>, to: &mut [i8]) {
-        let TileScales { factors, limits, zero, .. } = *scales;
+        let (factors, narrow) = (scales.factors, &self.narrow(scales.range));
         let mut words = *sums;
         for (tile, words) in words.iter_mut().enumerate() {
-            *words = self.rounded(*words, &factors[tile], limits);
+            *words = self.rounded(*words, &factors[tile], narrow);
         }
         match words[..] {
-            [a] => self.put_one(self.narrowed(a, limits, zero), to),
-            [a, b] => self.put_two(self.joined(self.narrowed(a, limits, zero), self.narrowed(b, limits, zero)), to),
-            [a, b, c] => self.put_four(self.packed([a, b, c, c], limits, zero), to),
-            [a, b, c, d] => self.put_four(self.packed([a, b, c, d], limits, zero), to),
+            [a] => self.put_one(self.narrowed(a, narrow), to),
+            [a, b] => self.put_two(self.joined(self.narrowed(a, narrow), self.narrowed(b, narrow)), to),
+            [a, b, c] => self.put_four(self.packed([a, b, c, c], narrow), to),
+            [a, b, c, d] => self.put_four(self.packed([a, b, c, d], narrow), to),
             _ => unreachable!("{C} tiles, of which there are up to four"),
         }
     }
@@ -219,18 +220,18 @@ impl Bytes for Avx512Vnni {
         scales: &TileScales<'_, C>,
         to: &mut Columns<'_, i8>,
     ) {
-        let TileScales { factors, limits, zero, .. } = *scales;
         if N == 1 || C * N != 4 {
             each_row!(row < N => {
                 self.requantise(sums[row], scales, to.row(row));
             });
             return;
         }
+        let (factors, narrow) = (scales.factors, &self.narrow(scales.range));
         let mut words = [self.zero(); 4];
         each_row!(word < 4 => {
-            words[word] = self.rounded(sums[word / C][word % C], &factors[word % C], limits);
+            words[word] = self.rounded(sums[word / C][word % C], &factors[word % C], narrow);
         });
-        self.put_rows::<N>(self.packed(words, limits, zero), to);
+        self.put_rows::<N>(self.packed(words, narrow), to);
     }
 
     /// Bytes of four taps are interleaved into groups of four for each channel, which leaves channels in another order
@@ -248,7 +249,13 @@ impl Bytes for Avx512Vnni {
             self.add_column(&mut sums, &self.column(*taps), weights);
         }
         // SAFETY: vectors and numbers are the same bytes.
-        unsafe { std::mem::transmute::<__m512i, [i8; LANES]>(self.finished(sums, scales)) }
+        unsafe {
+            std::mem::transmute::<__m512i, [i8; LANES]>(self.finished(
+                sums,
+                &scales.factors,
+                &self.narrow(scales.range),
+            ))
+        }
     }
 
     #[inline(always)]
@@ -280,12 +287,13 @@ impl Bytes for Avx512Vnni {
             }
             return self.windows(&columns, line, scales, out);
         }
+        let narrow = self.narrow(scales.range);
         for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
             let mut sums = self.starts(scales);
             for (column, weights) in columns.iter().zip(line.weights) {
                 self.add_column(&mut sums, column, weights);
             }
-            self.put_four(self.finished(sums, scales), &mut out[..line.out_len]);
+            self.put_four(self.finished(sums, &scales.factors, &narrow), &mut out[..line.out_len]);
         }
     }
 }
@@ -336,6 +344,7 @@ fn moving_avx512<const D: usize>(
     let depth = if D > 0 { D } else { weights.len() };
     let groups = &seen.as_chunks::<4>().0[..depth];
     assert!(groups.as_flattened().iter().all(|seen| seen.len() >= reach), "a window that does not see the image");
+    let narrow = bytes.narrow(scales.range);
     for window in 0..windows {
         let mut sums = bytes.starts(scales);
         for (group, seen) in groups.iter().enumerate() {
@@ -353,7 +362,7 @@ fn moving_avx512<const D: usize>(
                 sums[part] = _mm512_dpbusd_epi32(sums[part], column[part], kept[group][part]);
             }
         }
-        bytes.put_four(bytes.finished(sums, scales), &mut out[window * out_step..][..out_len]);
+        bytes.put_four(bytes.finished(sums, &scales.factors, &narrow), &mut out[window * out_step..][..out_len]);
     }
 }
 
@@ -395,6 +404,7 @@ impl Avx512Vnni {
         scales: &DepthwiseScales,
         out: &mut [i8],
     ) {
+        let narrow = self.narrow(scales.range);
         for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
             let mut sums = self.starts(scales);
             for (column, weights) in columns.iter().zip(weights) {
@@ -403,7 +413,7 @@ impl Avx512Vnni {
                     sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], column[part], weights[part]) };
                 }
             }
-            self.put_four(self.finished(sums, scales), &mut out[..line.out_len]);
+            self.put_four(self.finished(sums, &scales.factors, &narrow), &mut out[..line.out_len]);
         }
     }
 
@@ -419,12 +429,12 @@ impl Avx512Vnni {
     /// Results of sums before the zero point is added, up to the greatest: rounded to the nearest even number. What is too small,
     /// or no number, is far below the least.
     #[inline(always)]
-    fn rounded(self, sums: __m512i, factors: &[f32; CHANNELS], [_, high]: [f32; 2]) -> __m512i {
+    fn rounded(self, sums: __m512i, factors: &[f32; CHANNELS], narrow: &Narrow) -> __m512i {
         // SAFETY: there are 16 factors, and the token exists.
         unsafe {
             let scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_loadu_ps(factors.as_ptr()));
             // The second is what is left if one is no number.
-            let limited = _mm512_min_ps(_mm512_set1_ps(high), scaled);
+            let limited = _mm512_min_ps(narrow.high, scaled);
             _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(limited)
         }
     }
@@ -463,12 +473,12 @@ impl Avx512Vnni {
 
     /// Results of sums whose channels are in the order that [`Self::interleaved`] leaves, as those of the scales are.
     #[inline(always)]
-    fn finished(self, sums: [__m512i; 4], scales: &DepthwiseScales) -> __m512i {
+    fn finished(self, sums: [__m512i; 4], factors: &Lanes<f32>, narrow: &Narrow) -> __m512i {
         let mut words = sums;
-        for (words, factors) in words.iter_mut().zip(scales.factors.as_chunks().0) {
-            *words = self.rounded(*words, factors, scales.limits);
+        for (words, factors) in words.iter_mut().zip(factors.as_chunks().0) {
+            *words = self.rounded(*words, factors, narrow);
         }
-        self.interleaved_bytes(words, scales.limits, scales.zero)
+        self.interleaved_bytes(words, narrow)
     }
 }
 

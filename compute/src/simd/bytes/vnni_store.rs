@@ -3,44 +3,65 @@
 
 use std::arch::x86_64::*;
 
-use super::store;
 use super::vnni::Avx512Vnni;
+use super::{ResultRange, store};
 use crate::simd::dot::CHANNELS;
 use crate::threads::Columns;
 
+/// A [`ResultRange`] in every lane of vectors, which loops make before they begin.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow {
+    /// The upper limit before the zero point is added.
+    pub(super) high: __m512,
+    /// The zero point, as numbers of 16 bits.
+    zero: __m512i,
+    /// The least result, as bytes.
+    least: __m512i,
+}
+
 impl Avx512Vnni {
-    /// Numbers of a tile as bytes, with the zero point added, from the least on.
+    /// The range in vectors.
     #[inline(always)]
-    pub(super) fn narrowed(self, words: __m512i, [low, _]: [f32; 2], zero: i32) -> __m128i {
+    pub(super) fn narrow(self, range: ResultRange) -> Narrow {
         // SAFETY: the token exists.
         unsafe {
-            let least = _mm256_set1_epi16(low as i16 + zero as i16);
-            let halves = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(words), _mm256_set1_epi16(zero as i16));
-            _mm256_cvtsepi16_epi8(_mm256_max_epi16(halves, least))
+            Narrow {
+                high: _mm512_set1_ps(range.limits[1]),
+                zero: _mm512_set1_epi16(range.zero as i16),
+                least: _mm512_set1_epi8(range.least as i8),
+            }
+        }
+    }
+
+    /// Numbers of a tile as bytes, with the zero point added, from the least on.
+    #[inline(always)]
+    pub(super) fn narrowed(self, words: __m512i, narrow: &Narrow) -> __m128i {
+        // SAFETY: the token exists.
+        unsafe {
+            let halves = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(words), _mm512_castsi512_si256(narrow.zero));
+            _mm_max_epi8(_mm256_cvtsepi16_epi8(halves), _mm512_castsi512_si128(narrow.least))
         }
     }
 
     /// Numbers as bytes, with the zero point added, from the least on: of each vector in turn, four and four next to each other.
     #[inline(always)]
-    pub(super) fn interleaved_bytes(self, words: [__m512i; 4], [low, _]: [f32; 2], zero: i32) -> __m512i {
+    pub(super) fn interleaved_bytes(self, words: [__m512i; 4], narrow: &Narrow) -> __m512i {
         // SAFETY: the token exists.
         unsafe {
-            let least = _mm512_set1_epi8((low as i32 + zero) as i8);
-            let zero = _mm512_set1_epi16(zero as i16);
-            let first = _mm512_adds_epi16(_mm512_packs_epi32(words[0], words[1]), zero);
-            let last = _mm512_adds_epi16(_mm512_packs_epi32(words[2], words[3]), zero);
-            _mm512_max_epi8(_mm512_packs_epi16(first, last), least)
+            let first = _mm512_adds_epi16(_mm512_packs_epi32(words[0], words[1]), narrow.zero);
+            let last = _mm512_adds_epi16(_mm512_packs_epi32(words[2], words[3]), narrow.zero);
+            _mm512_max_epi8(_mm512_packs_epi16(first, last), narrow.least)
         }
     }
 
     /// Numbers of tiles as bytes, with the zero point added, from the least on.
     #[inline(always)]
-    pub(super) fn packed(self, words: [__m512i; 4], limits: [f32; 2], zero: i32) -> __m512i {
+    pub(super) fn packed(self, words: [__m512i; 4], narrow: &Narrow) -> __m512i {
         // SAFETY: the token exists.
         unsafe {
             // Packing leaves four channels of each vector next to each other.
             let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-            _mm512_permutexvar_epi32(order, self.interleaved_bytes(words, limits, zero))
+            _mm512_permutexvar_epi32(order, self.interleaved_bytes(words, narrow))
         }
     }
 
