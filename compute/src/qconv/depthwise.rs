@@ -182,9 +182,22 @@ impl WithBytes for Lines<'_> {
         let ([oh, ow], channels) = (self.counts, depthwise.channels());
         let padding = [depthwise.zero; LANES];
         let line = Line { depthwise, windows, images, width: self.sizes[1], padding: &padding };
-        let mut columns = [bytes.column([&padding; 4]); 2 * COLUMNS];
+        let order = depthwise.packed.order();
+        // Numbers that are not needed are not written.
+        let (mut one, mut two);
+        let columns: &mut [B::Column<'_>] = match order.depth() / windows.kernel[1].max(1) {
+            _ if !order.by_column() => &mut [],
+            1 => {
+                one = [bytes.column([&padding; 4]); COLUMNS];
+                &mut one
+            }
+            _ => {
+                two = [bytes.column([&padding; 4]); 2 * COLUMNS];
+                &mut two
+            }
+        };
         let mut starts = [None; 4 * GROUPS];
-        let flat = depthwise.packed.order().flat(windows).filter(|_| !depthwise.blocks.is_empty());
+        let flat = order.flat(windows).filter(|_| !depthwise.blocks.is_empty());
         let mut room;
         let room: &mut [i8] = match flat {
             Some(_) => {
@@ -208,7 +221,7 @@ impl WithBytes for Lines<'_> {
             }
             let flat = flat.and_then(|blocks| FlatLine::new(windows, channels, pixels, blocks));
             if let Some(flat) = flat {
-                let weights = depthwise.packed.taps().chunks_exact(depthwise.packed.order().depth());
+                let weights = depthwise.packed.taps().chunks_exact(order.depth());
                 let blocks = depthwise.blocks.iter().zip(weights);
                 let blocks =
                     blocks.map(|(Block { first, scales }, weights)| FlatBlock { first: *first, weights, scales });
@@ -216,8 +229,8 @@ impl WithBytes for Lines<'_> {
                 flat.run(bytes, blocks, room, out);
             } else if depthwise.blocks.is_empty() {
                 line.plain([image, y], self.sizes[0], x..x + pixels, out);
-            } else if depthwise.packed.order().by_column() {
-                line.run_columns(bytes, &starts, &mut columns, out);
+            } else if order.by_column() {
+                line.run_columns(bytes, &starts, columns, out);
             } else {
                 line.run(bytes, &starts, [image, y], self.sizes[0], x, out);
             }
@@ -363,7 +376,7 @@ impl<'a> Line<'a> {
         &self,
         bytes: B,
         starts: &[Option<usize>; 4 * GROUPS],
-        columns: &mut [B::Column<'a>; 2 * COLUMNS],
+        columns: &mut [B::Column<'a>],
         out: &mut [i8],
     ) {
         match (self.windows.kernel[1], self.windows.stride[1]) {
@@ -380,7 +393,7 @@ impl<'a> Line<'a> {
         &self,
         bytes: B,
         starts: &[Option<usize>; 4 * GROUPS],
-        columns: &mut [B::Column<'a>; 2 * COLUMNS],
+        columns: &mut [B::Column<'a>],
         out: &mut [i8],
     ) {
         let Depthwise { blocks, packed, .. } = self.depthwise;
@@ -430,23 +443,10 @@ impl<'a, B: Bytes, const W: usize, const D: usize, const S: usize> Apart<B> for 
                 let Some(row) = row else { continue };
                 *seen = Tap { seen: &row[(first + begin - left) * channels..], step: channels };
             }
-            for (column, to) in columns[begin..end].iter_mut().enumerate() {
-                let mut taps = [[line.padding; 4]; D];
-                for (row, seen) in seen.iter().enumerate() {
-                    taps[row / 4][row % 4] = seen.lanes(column);
-                }
-                for (to, taps) in to.iter_mut().zip(taps) {
-                    *to = bytes.column(taps);
-                }
-            }
-            let columns = ColumnLine {
-                columns: columns.as_flattened(),
-                step: S * D,
-                weights,
-                out_step: channels,
-                out_len: LANES.min(channels - block.first),
-            };
-            bytes.depthwise_columns(&columns, &block.scales, &mut out[block.first..]);
+            bytes.fill_columns(&seen, line.padding, &mut columns[begin..end]);
+            let out_len = LANES.min(channels - block.first);
+            let columns = ColumnLine { columns, weights, out_step: channels, out_len };
+            bytes.depthwise_columns::<W, D, S>(&columns, &block.scales, &mut out[block.first..]);
         }
     }
 }

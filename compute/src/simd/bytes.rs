@@ -15,9 +15,14 @@ macro_rules! columns_of_taps {
         }
 
         #[inline(always)]
-        fn depthwise_columns(self, line: &ColumnLine<'_, Self::Column<'_>>, scales: &DepthwiseScales, out: &mut [i8]) {
-            for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
-                let results = self.depthwise(columns, 4 * columns.len(), line.weights, scales);
+        fn depthwise_columns<const W: usize, const D: usize, const S: usize>(
+            self,
+            line: &ColumnLine<'_, [Self::Column<'_>; D]>,
+            scales: &DepthwiseScales,
+            out: &mut [i8],
+        ) {
+            for (columns, out) in line.windows::<W, S>().zip(out.chunks_mut(line.out_step)) {
+                let results = self.depthwise(columns.as_flattened(), 4 * W * D, line.weights, scales);
                 store(&results, &mut out[..line.out_len]);
             }
         }
@@ -191,8 +196,34 @@ pub(crate) trait Bytes: Copy {
     /// Taps for [`Bytes::depthwise_columns`], which several results may use.
     fn column<'a>(self, taps: [&'a Lanes<i8>; 4]) -> Self::Column<'a>;
 
-    /// Results of windows of a line, each as that of [`Bytes::depthwise`]; `out` has the first of them at its begin.
-    fn depthwise_columns(self, line: &ColumnLine<'_, Self::Column<'_>>, scales: &DepthwiseScales, out: &mut [i8]);
+    /// Columns of `D` groups of taps, next to each other, of which each of the rows has one; the taps after the last row see
+    /// `padding`.
+    #[inline(always)]
+    fn fill_columns<'a, const D: usize>(
+        self,
+        rows: &[Tap<'a>],
+        padding: &'a Lanes<i8>,
+        columns: &mut [[Self::Column<'a>; D]],
+    ) {
+        for (column, to) in columns.iter_mut().enumerate() {
+            let mut taps = [[padding; 4]; D];
+            for (row, seen) in rows.iter().enumerate() {
+                taps[row / 4][row % 4] = seen.lanes(column);
+            }
+            for (to, taps) in to.iter_mut().zip(taps) {
+                *to = self.column(taps);
+            }
+        }
+    }
+
+    /// Results of windows of a line, of `W` columns each and `S` columns apart, each as that of [`Bytes::depthwise`]; `out` has
+    /// the first of them at its begin.
+    fn depthwise_columns<const W: usize, const D: usize, const S: usize>(
+        self,
+        line: &ColumnLine<'_, [Self::Column<'_>; D]>,
+        scales: &DepthwiseScales,
+        out: &mut [i8],
+    );
 }
 
 /// [`Bytes::accumulate`].
@@ -352,9 +383,7 @@ pub(crate) struct DepthwiseLine<'a> {
 pub(crate) struct ColumnLine<'a, C> {
     /// The columns of all windows.
     pub columns: &'a [C],
-    /// Columns from one window to the next.
-    pub step: usize,
-    /// Groups of four taps, as many as a window has columns.
+    /// The groups of four taps of the columns of a window.
     pub weights: &'a [[Lanes<i8>; 4]],
     /// Results from one window to the next, and how many of them are its own.
     pub out_step: usize,
@@ -364,8 +393,8 @@ pub(crate) struct ColumnLine<'a, C> {
 impl<'a, C> ColumnLine<'a, C> {
     /// The columns of each window.
     #[inline(always)]
-    fn windows(&self) -> impl Iterator<Item = &'a [C]> + use<'a, C> {
-        self.columns.windows(self.weights.len()).step_by(self.step)
+    fn windows<const W: usize, const S: usize>(&self) -> impl Iterator<Item = &'a [C]> + use<'a, C, W, S> {
+        self.columns.windows(W).step_by(S)
     }
 }
 

@@ -9,8 +9,8 @@ use std::hint::black_box;
 
 use super::vnni_store::Narrow;
 use super::{
-    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, TileScales, WithBytes,
-    depthwise_windows, store,
+    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, Tap, TileScales,
+    WithBytes, depthwise_windows, store,
 };
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::dot::{CHANNELS, Group};
@@ -276,31 +276,85 @@ impl Bytes for Avx512Vnni {
     }
 
     #[inline(always)]
-    fn depthwise_columns(self, line: &ColumnLine<'_, [__m512i; 4]>, scales: &DepthwiseScales, out: &mut [i8]) {
-        // The weights of three columns stay in registers.
-        if let Ok(weights) = <&[[Lanes<i8>; 4]; 3]>::try_from(line.weights) {
-            let mut columns = [[self.zero(); 4]; 3];
-            for (column, weights) in columns.iter_mut().zip(weights) {
-                for (vector, weights) in column.iter_mut().zip(weights) {
-                    *vector = self.load(weights);
-                }
+    fn fill_columns<'a, const D: usize>(
+        self,
+        rows: &[Tap<'a>],
+        padding: &'a Lanes<i8>,
+        columns: &mut [[Self::Column<'a>; D]],
+    ) {
+        let Some(last) = columns.len().checked_sub(1) else { return };
+        let sees_all = |tap: &Tap<'_>| last.saturating_mul(tap.step).saturating_add(LANES) <= tap.seen.len();
+        assert!(rows.len() <= 4 * D && rows.iter().all(sees_all), "rows that have every column");
+        let mut taps = [[self.flipped(padding); 4]; D];
+        for (column, to) in columns.iter_mut().enumerate() {
+            for (row, tap) in rows.iter().enumerate() {
+                // SAFETY: the row has as many bytes as its last column reaches, which is no nearer than this one.
+                let seen = unsafe { &*tap.seen.as_ptr().add(column.wrapping_mul(tap.step)).cast() };
+                taps[row / 4][row % 4] = self.flipped(seen);
             }
-            return self.windows(&columns, line, scales, out);
+            for (to, taps) in to.iter_mut().zip(&taps) {
+                *to = self.interleaved(*taps);
+            }
         }
-        let narrow = self.narrow(scales.range);
-        for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
+    }
+
+    #[inline(always)]
+    fn depthwise_columns<const W: usize, const D: usize, const S: usize>(
+        self,
+        line: &ColumnLine<'_, [[__m512i; 4]; D]>,
+        scales: &DepthwiseScales,
+        out: &mut [i8],
+    ) {
+        let (run, narrow): (ColumnWindows<D>, _) = (windows_avx512::<W, D, S>, self.narrow(scales.range));
+        let ColumnLine { columns, weights, out_step, out_len } = *line;
+        // The weights of few columns stay in registers, all of them.
+        if let Ok(weights) = <&[[Lanes<i8>; 4]; 3]>::try_from(weights) {
+            let mut kept = [[self.zero(); 4]; 3];
+            for (kept, weights) in kept.iter_mut().zip(weights) {
+                kept.iter_mut().zip(weights).for_each(|(kept, weights)| *kept = self.load(weights));
+            }
+            for (columns, out) in line.windows::<W, S>().zip(out.chunks_mut(out_step)) {
+                let mut sums = self.starts(scales);
+                for (column, kept) in columns.as_flattened().iter().zip(&kept) {
+                    for part in 0..4 {
+                        // SAFETY: the token exists.
+                        sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], column[part], kept[part]) };
+                    }
+                }
+                self.put_four(self.finished(sums, &scales.factors, &narrow), &mut out[..out_len]);
+            }
+            return;
+        }
+        let count = columns.len().checked_sub(W).map_or(0, |more| more / S + 1).min(out.len().div_ceil(out_step));
+        let mut window = 0;
+        while window + WINDOWS <= count {
+            let mut sums = [[self.zero(); 4]; WINDOWS];
+            // SAFETY: the token exists.
+            unsafe { black_box(run)(self, &columns[window * S..], weights, &scales.starts, &mut sums) };
+            each_row!(of < WINDOWS => {
+                let out = &mut out[(window + of) * out_step..][..out_len];
+                self.put_four(self.finished(sums[of], &scales.factors, &narrow), out);
+            });
+            window += WINDOWS;
+        }
+        for (columns, out) in line.windows::<W, S>().zip(out.chunks_mut(out_step)).skip(window) {
             let mut sums = self.starts(scales);
-            for (column, weights) in columns.iter().zip(line.weights) {
+            for (column, weights) in columns.as_flattened().iter().zip(weights) {
                 self.add_column(&mut sums, column, weights);
             }
-            self.put_four(self.finished(sums, &scales.factors, &narrow), &mut out[..line.out_len]);
+            self.put_four(self.finished(sums, &scales.factors, &narrow), &mut out[..out_len]);
         }
     }
 }
 
+/// Windows of columns whose sums are computed together.
+const WINDOWS: usize = 4;
+
 // Inlined into a large function, these would not keep their numbers in registers; calls are through pointers that nothing is
 // known about, so that they are not inlined.
 type Depthwise = unsafe fn(Avx512Vnni, &DepthwiseLine<'_>, &DepthwiseScales, &mut [i8]);
+type ColumnWindows<const D: usize> =
+    unsafe fn(Avx512Vnni, &[[[__m512i; 4]; D]], &[[Lanes<i8>; 4]], &Lanes<i32>, &mut [[__m512i; 4]; WINDOWS]);
 
 /// [`Bytes::apart`].
 #[target_feature(enable = "avx2,fma,avxvnni")]
@@ -366,6 +420,40 @@ fn moving_avx512<const D: usize>(
     }
 }
 
+/// Sums of some neighbouring windows: one vector of each column after the other, whose weights stay in registers and which is read
+/// once for all windows that see it.
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+fn windows_avx512<const W: usize, const D: usize, const S: usize>(
+    bytes: Avx512Vnni,
+    columns: &[[[__m512i; 4]; D]],
+    weights: &[[Lanes<i8>; 4]],
+    starts: &Lanes<i32>,
+    sums: &mut [[__m512i; 4]; WINDOWS],
+) {
+    let columns = &columns[..(WINDOWS - 1) * S + W];
+    let weights: &[[[Lanes<i8>; 4]; D]] = &weights.as_chunks().0[..W];
+    for (part, starts) in starts.as_chunks().0.iter().enumerate() {
+        let mut kept = [[bytes.zero(); D]; W];
+        for (kept, weights) in kept.as_flattened_mut().iter_mut().zip(weights.as_flattened()) {
+            *kept = bytes.load(&weights[part]);
+        }
+        let mut own = [bytes.start(starts); WINDOWS];
+        each_row!(column < (WINDOWS - 1) * S + W => {
+            for group in 0..D {
+                let seen = columns[column][group][part];
+                each_row!(of < WINDOWS => {
+                    if column >= of * S && column < of * S + W {
+                        own[of] = _mm512_dpbusd_epi32(own[of], seen, kept[column - of * S][group]);
+                    }
+                });
+            }
+        });
+        each_row!(of < WINDOWS => {
+            sums[of][part] = own[of];
+        });
+    }
+}
+
 impl Avx512Vnni {
     #[inline(always)]
     fn load(self, bytes: &Lanes<i8>) -> __m512i {
@@ -392,28 +480,6 @@ impl Avx512Vnni {
                 _mm512_unpacklo_epi16(ab_high, cd_high),
                 _mm512_unpackhi_epi16(ab_high, cd_high),
             ]
-        }
-    }
-
-    /// Computes windows of three columns.
-    #[inline(always)]
-    fn windows(
-        self,
-        weights: &[[__m512i; 4]; 3],
-        line: &ColumnLine<'_, [__m512i; 4]>,
-        scales: &DepthwiseScales,
-        out: &mut [i8],
-    ) {
-        let narrow = self.narrow(scales.range);
-        for (columns, out) in line.windows().zip(out.chunks_mut(line.out_step)) {
-            let mut sums = self.starts(scales);
-            for (column, weights) in columns.iter().zip(weights) {
-                for part in 0..4 {
-                    // SAFETY: the token exists.
-                    sums[part] = unsafe { _mm512_dpbusd_epi32(sums[part], column[part], weights[part]) };
-                }
-            }
-            self.put_four(self.finished(sums, &scales.factors, &narrow), &mut out[..line.out_len]);
         }
     }
 
