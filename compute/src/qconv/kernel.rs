@@ -74,6 +74,8 @@ impl Batch {
 enum Inputs<'g, I> {
     /// All that the windows see, as memory has it.
     Seen(&'g [&'g [[I; 4]]; MOST]),
+    /// The same, of pixels next to each other: from the first one on, and how far those of the next are.
+    Line(&'g [[I; 4]], usize),
     /// A band, and where in it the first span of each window is.
     Band(&'g [I], band::Shape, &'g [usize; MOST]),
     /// Room for some groups of four inputs of each pixel.
@@ -109,17 +111,15 @@ impl<E: Epilogue> Piece<'_, E> {
         while row < self.pixels.len() {
             let batch = self.batch(row);
             for group in 0..self.packed.order.groups {
+                if let Some((line, step)) = self.patches.line::<B>(self.pixels.start + row, group) {
+                    self.group(bytes, group, batch, &mut Inputs::Line(line, step));
+                    continue;
+                }
                 let mut seen: [&[[B::Input; 4]]; MOST] = [&[]; MOST];
-                if let Some(pixels) = self.patches.in_line(self.pixels.start + row) {
-                    for (seen, pixel) in seen.iter_mut().zip(pixels).take(batch.count) {
-                        *seen = self.patches.of_group::<B>(pixel, group).unwrap_or(&[]);
-                    }
-                } else {
-                    let mut pixel = batch.first;
-                    for seen in &mut seen[..batch.count] {
-                        *seen = self.patches.seen::<B>(pixel, group).unwrap_or(&[]);
-                        self.patches.advance(&mut pixel);
-                    }
+                let mut pixel = batch.first;
+                for seen in &mut seen[..batch.count] {
+                    *seen = self.patches.seen::<B>(pixel, group).unwrap_or(&[]);
+                    self.patches.advance(&mut pixel);
                 }
                 // Computed with the others of a block, and written nowhere.
                 let last = seen[batch.count - 1];
@@ -254,7 +254,11 @@ impl<E: Epilogue> Piece<'_, E> {
             Inputs::Seen(all) => {
                 let rows: &[&[[B::Input; 4]]; R] =
                     all[first..].first_chunk().expect("a multiple of the rows of a block");
-                bytes.apart(Block { rows, panel, results });
+                bytes.apart(Block { rows: *rows, panel, results });
+            }
+            Inputs::Line(line, step) => {
+                let line = &line[first * *step..];
+                bytes.apart(Lined::<B, E, C, R> { line, step: *step, count, panel, results });
             }
             Inputs::Band(band, shape, places) => {
                 let places: &[usize; R] = places[first..].first_chunk().expect("a multiple of the rows of a block");
@@ -317,7 +321,7 @@ impl<E: Epilogue, const C: usize> Results<'_, E, C> {
 
 /// Patches times tiles of channels.
 struct Block<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
-    rows: &'a [&'a [[B::Input; 4]]; R],
+    rows: [&'a [[B::Input; 4]]; R],
     panel: &'a [[Group; C]],
     results: Results<'a, E, C>,
 }
@@ -326,8 +330,30 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'
     #[inline(always)]
     fn run(self, bytes: B) {
         let mut sums = [E::start(bytes, &self.results.tiles); R];
-        bytes.accumulate::<C, R, false>(&mut sums, *self.rows, self.panel);
+        bytes.accumulate::<C, R, false>(&mut sums, self.rows, self.panel);
         self.results.write(bytes, &sums);
+    }
+}
+
+/// Neighbouring pixels times tiles of channels.
+struct Lined<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
+    line: &'a [[B::Input; 4]],
+    step: usize,
+    /// Number of pixels; with the last of them the rows that are left are computed, and written nowhere.
+    count: usize,
+    panel: &'a [[Group; C]],
+    results: Results<'a, E, C>,
+}
+
+impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Lined<'_, B, E, C, R> {
+    #[inline(always)]
+    fn run(self, bytes: B) {
+        let Lined { line, step, count, panel, results } = self;
+        let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
+        for (index, row) in rows.iter_mut().enumerate() {
+            *row = &line[index.min(count - 1) * step..][..panel.len()];
+        }
+        Block { rows, panel, results }.run(bytes);
     }
 }
 

@@ -63,22 +63,17 @@ impl<'a> Patches<'a> {
         if self.is_copied() {
             return None;
         }
-        self.of_group::<B>(&self.images[self.only_tap(pixel)..], group)
+        B::as_inputs(&self.images[self.only_tap(pixel) + group * self.order.len..][..self.order.len])
     }
 
-    /// The inputs of a group among those of a pixel, as products take them.
+    /// The inputs of a group of channels from a pixel on, by its number, and how many groups of four there are from one pixel to
+    /// the next, where memory has them as [`Patches::seen`] gives them and windows are one pixel apart.
     #[inline(always)]
-    pub fn of_group<B: Bytes>(&self, pixel: &'a [i8], group: usize) -> Option<&'a [[B::Input; 4]]> {
-        B::as_inputs(&pixel[group * self.order.len..][..self.order.len])
-    }
-
-    /// The inputs that pixels from a number on see through one tap, one pixel's behind the other's, if their windows are one
-    /// pixel apart.
-    #[inline(always)]
-    pub fn in_line(&self, first: usize) -> Option<std::slice::ChunksExact<'a, i8>> {
-        let channels = self.sizes[2];
-        let is_dense = self.is_pointwise && self.windows.stride == [1; 2] && channels > 0;
-        is_dense.then(|| self.images[first * channels..].chunks_exact(channels))
+    pub fn line<B: Bytes>(&self, first: usize, group: usize) -> Option<(&'a [[B::Input; 4]], usize)> {
+        let (channels, of_one) = (self.sizes[2], self.windows.stride == [1; 2]);
+        let is_dense = of_one && !self.is_copied() && channels.is_multiple_of(4);
+        let from = is_dense.then(|| &self.images[first * channels + group * self.order.len..])?;
+        Some((B::as_inputs(from)?, channels / 4))
     }
 
     /// The first input of the only tap.
