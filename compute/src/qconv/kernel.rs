@@ -373,14 +373,21 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowe
         let Windowed { patches, band, shape, places, panel, results } = self;
         let (order, [down, right]) = (&patches.order, patches.windows.dilation);
         let mut sums = [E::start(bytes, &results.tiles); R];
-        let mut panels = panel.chunks_exact((order.span() / 4).max(1));
+        let span = order.span();
+        let last = shape.place(patches, [(order.rows - 1) * down, (order.columns - 1) * right]);
+        // What every window sees is equally long, so that one check is enough for the spans of all.
+        let mut seen: [&[B::Input]; R] = [&[]; R];
+        for (seen, place) in seen.iter_mut().zip(places) {
+            *seen = &band[*place..][..last + span];
+        }
+        let mut panels = panel.chunks_exact((span / 4).max(1));
         for y in 0..order.rows {
             for x in 0..order.columns {
                 let Some(panel) = panels.next() else { break };
-                let seen = &band[shape.place(patches, [y * down, x * right])..];
+                let at = shape.place(patches, [y * down, x * right]);
                 let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
-                for (row, place) in rows.iter_mut().zip(places) {
-                    *row = &seen[*place..].as_chunks().0[..panel.len()];
+                for (row, seen) in rows.iter_mut().zip(&seen) {
+                    *row = seen[at..at + span].as_chunks().0;
                 }
                 bytes.accumulate::<C, R, true>(&mut sums, rows, panel);
             }
