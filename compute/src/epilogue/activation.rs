@@ -2,7 +2,7 @@
 //!
 //! Invariant: it gives to the bit what the loop of [`pointwise`](crate::pointwise) that represents it gives.
 
-use crate::pointwise::hard_swish;
+use crate::pointwise::{hard_swish, silu, silu_in_place};
 use crate::simd::floats::Vectors;
 
 /// An activation of results before they are written, if there is one.
@@ -26,6 +26,8 @@ pub(crate) enum Activation {
     },
     /// `x * min(max(x + 3, 0), 6) / 6`.
     HardSwish,
+    /// `x / (1 + exp(-x))`.
+    Silu,
 }
 
 impl Activation {
@@ -54,6 +56,7 @@ impl Activation {
                 zero: floats.splat(0.0),
                 minus_zero: floats.splat(-0.0),
             }),
+            Activation::Silu => with.run(Silu),
         }
     }
 
@@ -73,6 +76,7 @@ impl Activation {
                 results.iter_mut().for_each(|x| *x = if *x <= 0.0 { *x * slope } else { *x });
             }
             Activation::HardSwish => results.iter_mut().for_each(|x| *x = hard_swish(*x)),
+            Activation::Silu => silu_in_place(results),
         }
     }
 }
@@ -164,6 +168,17 @@ impl<F: Vectors> Activate<F> for HardSwish<F::V> {
     }
 }
 
+/// [`Activation::Silu`].
+#[derive(Clone, Copy)]
+struct Silu;
+
+impl<F: Vectors> Activate<F> for Silu {
+    #[inline(always)]
+    fn of(self, floats: F, x: F::V) -> F::V {
+        silu(floats, x)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,6 +234,7 @@ mod tests {
             Activation::LeakyRelu { slope: 1.0 },
             Activation::LeakyRelu { slope: 1e-40 },
             Activation::HardSwish,
+            Activation::Silu,
         ];
         for (activation, path) in
             all.into_iter().flat_map(|of| FloatPath::all().into_iter().flatten().map(move |path| (of, path)))

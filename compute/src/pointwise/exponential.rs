@@ -121,7 +121,37 @@ impl Single for Sigmoid {
 impl Single for Silu {
     #[inline(always)]
     fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V {
-        floats.fma(x, Sigmoid.value(floats, x), floats.splat(-0.0))
+        silu(floats, x)
+    }
+}
+
+/// `x / (1 + exp(-x))` of each number of a vector.
+#[inline(always)]
+pub(crate) fn silu<F: Vectors>(floats: F, x: F::V) -> F::V {
+    floats.fma(x, Sigmoid.value(floats, x), floats.splat(-0.0))
+}
+
+/// [`silu`] of numbers, in their place.
+pub(crate) fn silu_in_place(numbers: &mut [f32]) {
+    FloatPath::best().run(InPlace(numbers));
+}
+
+/// Numbers that [`silu`] replaces.
+struct InPlace<'a>(&'a mut [f32]);
+
+impl WithFloats for InPlace<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) {
+        let (whole, last) = self.0.as_chunks_mut::<LANES>();
+        for numbers in whole {
+            floats.store(silu(floats, floats.load(numbers)), numbers);
+        }
+        if !last.is_empty() {
+            let value = silu(floats, floats.load_some(last, 0.0));
+            floats.store_some(value, last);
+        }
     }
 }
 

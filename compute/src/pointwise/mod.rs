@@ -26,6 +26,7 @@ pub mod unary;
 
 use bytemuck::Pod;
 use edgepack_format::scalar::ScalarType;
+pub(crate) use exponential::{silu, silu_in_place};
 
 use crate::element::Scalar;
 use crate::number::{Compute, Number};
