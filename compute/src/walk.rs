@@ -120,6 +120,21 @@ impl Walk {
         matches!(*self.axes, [Axis { stride: 0, .. }] | [Axis { size: 1, .. }])
     }
 
+    /// Returns after how many elements the same ones come again, in the same order, until the end.
+    ///
+    /// ```
+    /// use edgepack_compute::walk::{Axis, Walk};
+    ///
+    /// let rows = Axis { size: 4, stride: 0 };
+    /// assert_eq!(Walk::new([rows, Axis { size: 3, stride: 1 }], 0).period(), Some(3));
+    /// assert_eq!(Walk::linear(12).period(), None);
+    /// ```
+    pub fn period(&self) -> Option<usize> {
+        let (first, rest) = self.axes.split_first()?;
+        let period = rest.iter().try_fold(1, |count: usize, axis| count.checked_mul(axis.size));
+        period.filter(|_| first.stride == 0 && !rest.is_empty())
+    }
+
     /// The first element.
     pub fn start(&self) -> usize {
         self.start

@@ -35,7 +35,7 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
 }
 
 /// Places of a line that are computed by themselves, at least: fewer do not fill tiles.
-const LEAST_WIDTH: usize = 6;
+const LEAST_WIDTH: usize = 4;
 /// Places of a line that is copied with the padding around it, at most: of many the border is little.
 const MOST_WIDTH: usize = 64;
 /// Numbers of all lines that a row of places meets, with the padding, at most.

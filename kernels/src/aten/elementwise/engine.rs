@@ -308,6 +308,11 @@ impl Run for Elementwise {
         }
         let out_width = out_meta.dtype.size().unwrap_or(1);
         let inputs = spec.inputs.len();
+        let mut gathered = (0..inputs).filter(|&index| matches!(sources[index], Source::Gathered(..)));
+        let period = match (gathered.next().and_then(|index| walks[index].as_ref()), gathered.next()) {
+            (Some(walk), None) => walk.period().filter(|period| (1..=BLOCK).contains(period)),
+            _ => None,
+        };
         if whole {
             let widths: [usize; MAX_INPUTS] =
                 std::array::from_fn(|index| if index < inputs { self.lane_type(index).size().unwrap_or(1) } else { 0 });
@@ -331,7 +336,7 @@ impl Run for Elementwise {
         }
 
         let blocks =
-            Blocks { of: self, params: &params, sources: &sources[..inputs], constants: &constants, out_width };
+            Blocks { of: self, params: &params, sources: &sources[..inputs], constants: &constants, period, out_width };
         if self.never_divides_by_zero() && pays(out.len()) {
             let unit = BLOCK * out_width;
             for_each_piece(out, unit, |start, out| {
@@ -352,6 +357,8 @@ struct Blocks<'a> {
     params: &'a Params,
     sources: &'a [Source<'a>],
     constants: &'a [u128; MAX_INPUTS],
+    /// Elements after which those of the one gathered operand come again: no more than a block has.
+    period: Option<usize>,
     /// Bytes of an element of the output.
     out_width: usize,
 }
@@ -369,8 +376,10 @@ impl Blocks<'_> {
             }
         }
         let result_width = of.result.size().unwrap_or(1);
-        for start in (0..count).step_by(BLOCK) {
-            let len = BLOCK.min(count - start);
+        // Blocks of whole periods have the same operand, which is gathered once.
+        let block = self.period.map_or(BLOCK, |period| BLOCK / period * period);
+        for start in (0..count).step_by(block) {
+            let (len, is_known) = (block.min(count - start), start > 0 && self.period.is_some());
             let mut buffers = scratch.chunks_exact_mut(BLOCK_BYTES);
             let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
             for (index, source) in sources[..inputs].iter_mut().enumerate() {
@@ -388,7 +397,9 @@ impl Blocks<'_> {
                     }
                     Source::Gathered(cursor, bytes, width, convert) => {
                         let raw = &mut buffers.next().ok_or_else(no_scratch)?[..len * *width];
-                        cursor.gather(*width, bytes, raw);
+                        if !is_known {
+                            cursor.gather(*width, bytes, raw);
+                        }
                         match convert {
                             None => raw,
                             Some(convert) => {
