@@ -5,7 +5,7 @@ use arrayvec::ArrayVec;
 use crate::epilogue::Epilogue;
 use crate::error::{Error, ErrorKind, expect_elements};
 use crate::number::{Cast, Compute, Number};
-use crate::simd::wide;
+use crate::simd::{Loop, run_wide};
 use crate::threads::for_each_piece;
 
 /// Elements of the slopes of neighbouring channels that are done together: the slopes of a few channels are repeated, so that
@@ -107,14 +107,41 @@ impl<T: Number> Slopes<'_, T> {
             let here = done..out.len().min(done.saturating_add(left));
             let (out, input) = (&mut out[here.clone()], &input[here.clone()]);
             if run == 1 {
-                let slopes = &slopes[at % slopes.len()..];
-                wide(|| out.iter_mut().zip(input).zip(slopes).for_each(|((y, x), slope)| *y = sloped(*x, *slope)));
+                run_wide(Each { input, slopes: &slopes[at % slopes.len()..], out });
             } else {
-                let slope = slopes[at / run % slopes.len()];
-                wide(|| out.iter_mut().zip(input).for_each(|(y, x)| *y = sloped(*x, slope)));
+                run_wide(One { input, slope: slopes[at / run % slopes.len()], out });
             }
             done = here.end;
         }
+    }
+}
+
+/// Numbers, each of which has a slope.
+struct Each<'a, T> {
+    input: &'a [T],
+    slopes: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Number> Loop for Each<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let numbers = self.out.iter_mut().zip(self.input).zip(self.slopes);
+        numbers.for_each(|((y, x), slope)| *y = sloped(*x, *slope));
+    }
+}
+
+/// Numbers that have one slope.
+struct One<'a, T> {
+    input: &'a [T],
+    slope: T,
+    out: &'a mut [T],
+}
+
+impl<T: Number> Loop for One<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        self.out.iter_mut().zip(self.input).for_each(|(y, x)| *y = sloped(*x, self.slope));
     }
 }
 
