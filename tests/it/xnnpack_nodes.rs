@@ -1,9 +1,13 @@
 //! Nodes of XNNPACK that no exporter of today writes and the library does not run any more, against what they mean.
 
-use edgepack_builder::xnnpack::{PayloadBuilder, Quant, Scales, Storage, ValueSpec};
-use edgepack_format::xnnpack::{Datatype, FullyConnected, NO_ID, Node2x1, NodeUnion, ScaledDotProductAttention};
+use edgepack_builder::xnnpack::{PayloadBuilder, Quant, Scales, Storage, ValueId, ValueSpec};
+use edgepack_executor::Options;
+use edgepack_format::tensor::TensorView;
+use edgepack_format::xnnpack::{
+    Datatype, FullyConnected, NO_ID, Node2x1, NodeUnion, ScaledDotProductAttention, StaticTranspose,
+};
 use edgepack_tests::assemble::float;
-use edgepack_tests::payload::{floats, load, one_call, options, plain, run, unary};
+use edgepack_tests::payload::{Names, floats, load, one_call, options, plain, quantized, run, unary};
 
 const HEADS: usize = 2;
 const ROWS: usize = 3;
@@ -163,4 +167,49 @@ fn weights_whose_scales_would_be_those_of_a_bias_are_refused() {
     assert!(product(false).is_ok());
     let error = product(true).err().map(|error| error.to_string());
     assert!(error.as_ref().is_some_and(|error| error.contains("node 0, FullyConnected: its weights")), "{error:?}");
+}
+
+/// A pixel's channels times a number, or a number for each channel, between permutations: what runs, and the results.
+fn scaled_between_permutations(factors: usize, no_optimize: bool) -> (Vec<String>, Vec<f32>) {
+    let (pixels, planes) = ([1, 5, 7, 6], [1, 6, 5, 7]);
+    let of = |dims: &[u32]| quantized(dims, 0.02, 3);
+    let mut b = PayloadBuilder::new().storage(Storage::Region);
+    let (x, y) = (b.input(plain(&pixels)).unwrap(), b.output(plain(&pixels)).unwrap());
+    let [first, last] = [0; 2].map(|_| b.value(of(&pixels)).unwrap());
+    let [from, to] = [0; 2].map(|_| b.value(of(&planes)).unwrap());
+    let bytes = b.constant((0..factors as u8).map(|byte| 90 + 5 * byte).collect::<Vec<_>>()).unwrap();
+    let by = b.constant_value(of(&[1, factors as u32, 1, 1]), bytes).unwrap();
+    let permuted = |dims: &[u32], from: ValueId, to: ValueId| StaticTranspose {
+        num_dims: 4,
+        perm: Some(dims.to_vec().into()),
+        input_id: from.id(),
+        output_id: to.id(),
+        flags: 0,
+    };
+    b.node(NodeUnion::Convert(unary(x, first)));
+    b.node(NodeUnion::StaticTranspose(permuted(&[0, 3, 1, 2], first, from)));
+    b.node(NodeUnion::Multiply(Node2x1 { input1_id: from.id(), input2_id: by.id(), output_id: to.id(), flags: 0 }));
+    b.node(NodeUnion::StaticTranspose(permuted(&[0, 2, 3, 1], to, last)));
+    b.node(NodeUnion::Convert(unary(last, y)));
+    let payload = b.finish().unwrap();
+    let sizes = pixels.map(|size| size as usize);
+    let spec = || float(&pixels.map(|size| size as i32));
+    let mut method = load(&one_call(&payload, &[spec()], spec()), &Options { no_optimize, ..options() }).unwrap();
+    let input = floats(sizes.iter().product());
+    let mut names = Names::default();
+    let view = [TensorView::of::<f32>(&sizes, bytemuck::cast_slice(&input)).unwrap()];
+    method.run_observed(&view, Some(&mut names)).unwrap();
+    (names.0, run(&mut method, &[(&sizes, &input)]).unwrap().1)
+}
+
+/// One number meets the elements of every order; one for each channel does not.
+#[test]
+fn images_between_permutations_are_scaled_where_they_are() {
+    for (factors, permutations) in [(1, 0), (6, 2)] {
+        let (names, found) = scaled_between_permutations(factors, false);
+        let moved = names.iter().filter(|name| name.contains("permute")).count();
+        assert_eq!(moved, permutations, "{names:?}");
+        assert_eq!(found, scaled_between_permutations(factors, true).1);
+        assert!(found.iter().any(|y| y.abs() > 0.1), "{found:?}");
+    }
 }

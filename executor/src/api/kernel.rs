@@ -34,7 +34,8 @@ pub trait Operator: Send + Sync {
     }
 
     /// Returns whether, where all tensors have the same sizes and order, each element of the results depends on those at its
-    /// place alone, whatever the order is. If a method is optimised, such tensors may then be laid out in another order.
+    /// place alone, whatever the order is; an argument of one element may meet all of them. If a method is optimised, such
+    /// tensors may then be laid out in another order.
     fn is_elementwise(&self) -> bool {
         false
     }
