@@ -87,25 +87,78 @@ impl<'a> Window<'a> {
     ) {
         let end = first.saturating_add(TILES * LANES);
         assert!(end <= self.channels, "channels beyond the last");
-        assert!(lines.saturating_mul(WIDTH).saturating_mul(self.channels) <= weights.len(), "a tap without weights");
         let last = lines.saturating_sub(1).saturating_mul(columns).saturating_add(from);
         assert!(last.saturating_add(WIDTH + (PIXELS - 1) * STRIDE) <= self.places.len(), "places beyond the last");
-        let (mut all, mut weight) = (*sums, weights.as_ptr());
+        let mut all = *sums;
         for line in 0..lines {
             let places = self.places.as_ptr().wrapping_add(from + line * columns);
-            let mut factors = [[floats.splat(0.0); TILES]; WIDTH];
-            for factors in &mut factors {
-                for (tile, factor) in factors.iter_mut().enumerate() {
-                    // SAFETY: `weight` is that of channel 0 of a tap, whose weights are in the slice, and `first` with the
-                    // vectors behind it is within the channels; an array is aligned as its elements.
-                    *factor = floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() });
-                }
-                weight = weight.wrapping_add(self.channels);
-            }
+            let factors = self.factors::<F, TILES, WIDTH>(floats, weights, line, first);
             // SAFETY: the last place that the last pixel meets on the last line is one of those that there are, each place has as
             // many floats as there are channels, and `first` with the vectors behind it is within them.
             unsafe { add_line::<F, TILES, PIXELS, WIDTH, STRIDE, 1>(floats, places, [first, 0], &factors, &mut all) };
         }
+        *sums = all;
+    }
+
+    /// The factors of a line of `WIDTH` taps for some vectors of channels from `first` on.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer channels or weights.
+    #[inline(always)]
+    pub(crate) fn factors<F: Floats, const TILES: usize, const WIDTH: usize>(
+        &self,
+        floats: F,
+        weights: &[f32],
+        line: usize,
+        first: usize,
+    ) -> [[F::V; TILES]; WIDTH] {
+        assert!(first.saturating_add(TILES * LANES) <= self.channels, "channels beyond the last");
+        let taps = line.saturating_add(1).saturating_mul(WIDTH);
+        assert!(taps.saturating_mul(self.channels) <= weights.len(), "a tap without weights");
+        let mut weight = weights.as_ptr().wrapping_add(line * WIDTH * self.channels);
+        let mut factors = [[floats.splat(0.0); TILES]; WIDTH];
+        for factors in &mut factors {
+            for (tile, factor) in factors.iter_mut().enumerate() {
+                // SAFETY: `weight` is that of channel 0 of a tap, whose weights are in the slice, and `first` with the vectors
+                // behind it is within the channels; an array is aligned as its elements.
+                *factor = floats.load(unsafe { &*weight.add(first + tile * LANES).cast::<[f32; LANES]>() });
+            }
+            weight = weight.wrapping_add(self.channels);
+        }
+        factors
+    }
+
+    /// Adds to the sums of neighbouring pixels as [`Window::add_lines`] does, for windows of as many lines as columns, of which
+    /// all factors are at hand.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer channels or places.
+    #[inline(always)]
+    pub(crate) fn add_square<
+        F: Floats,
+        const TILES: usize,
+        const PIXELS: usize,
+        const WIDTH: usize,
+        const STRIDE: usize,
+    >(
+        &self,
+        floats: F,
+        factors: &[[[F::V; TILES]; WIDTH]; WIDTH],
+        [columns, from]: [usize; 2],
+        first: usize,
+        sums: &mut [[F::V; TILES]; PIXELS],
+    ) {
+        assert!(first.saturating_add(TILES * LANES) <= self.channels, "channels beyond the last");
+        let last = (WIDTH - 1).saturating_mul(columns).saturating_add(from);
+        assert!(last.saturating_add(WIDTH + (PIXELS - 1) * STRIDE) <= self.places.len(), "places beyond the last");
+        let mut all = *sums;
+        each_row!(line < WIDTH => {
+            let (places, factors) = (self.places.as_ptr().wrapping_add(from + line * columns), &factors[line]);
+            // SAFETY: as in `add_lines`.
+            unsafe { add_line::<F, TILES, PIXELS, WIDTH, STRIDE, 1>(floats, places, [first, 0], factors, &mut all) };
+        });
         *sums = all;
     }
 

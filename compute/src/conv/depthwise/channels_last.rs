@@ -305,13 +305,21 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, con
             }
         }
         let (start, down) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[1]);
-        let [lines, count] = line.counts;
+        let ([lines, count], window) = (line.counts, line.window);
+        // Vectors of nine taps fit the registers, all of them.
+        let is_kept = GROUP == 1 && WIDTH == 3 && down.kernel == WIDTH && F::TILES > 1;
+        let mut kept = [[[floats.splat(0.0); TILES]; WIDTH]; WIDTH];
+        for (row, kept) in kept.iter_mut().enumerate().take(if is_kept { WIDTH } else { 0 }) {
+            *kept = window.factors(floats, line.weights, row, first);
+        }
         for y in 0..lines {
             for x in (0..count).step_by(PIXELS) {
                 let from = y * down.stride * line.columns + x * STRIDE;
                 let (mut sums, at) = (start, [down.kernel, line.columns, from]);
-                let window = line.window;
-                if GROUP > 1 {
+                if is_kept {
+                    let at = [line.columns, from];
+                    window.add_square::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, &kept, at, first, &mut sums);
+                } else if GROUP > 1 {
                     window.add_groups::<F, TILES, PIXELS, WIDTH, STRIDE, GROUP>(floats, blocks, at, first, &mut sums);
                 } else {
                     window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
