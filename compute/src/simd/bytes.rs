@@ -46,6 +46,8 @@ macro_rules! bytes_as_they_are {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx_vnni;
 mod path;
 mod store;
 #[cfg(target_arch = "x86_64")]

@@ -4,7 +4,7 @@
 
 use super::{Plain, WithBytes};
 #[cfg(target_arch = "x86_64")]
-use super::{avx2::Avx2, vnni, vnni::Avx512Vnni, vnni::AvxVnni};
+use super::{avx_vnni::AvxVnni, avx2::Avx2, vnni, vnni::Avx512Vnni};
 
 /// Instructions that sums of products may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

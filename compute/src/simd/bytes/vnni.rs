@@ -7,10 +7,9 @@
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-use super::vnni_store::Narrow;
 use super::{
-    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, RowScales, Tap, TileScales,
-    WithBytes, depthwise_windows, store,
+    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, ResultRange, RowScales, Tap,
+    TileScales, WithBytes, depthwise_windows,
 };
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::dot::{CHANNELS, Group};
@@ -18,97 +17,11 @@ use crate::simd::token::token;
 use crate::threads::Columns;
 
 token!(
-    /// Vectors of 32 bytes, with sums of four products of bytes.
-    AvxVnni, is_x86_feature_detected, WithBytes, "avx2,fma,avxvnni", "avx2" "fma" "avxvnni"
-);
-token!(
     /// Vectors of 64 bytes, with sums of four products of bytes.
     Avx512Vnni, is_x86_feature_detected, WithBytes,
     "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni",
     "avx2" "fma" "avx512f" "avx512bw" "avx512dq" "avx512vl" "avx512vnni"
 );
-
-/// The halves of a group.
-#[inline(always)]
-fn halves(group: &Group) -> &[[u8; 32]] {
-    group.0.as_chunks().0
-}
-
-impl Bytes for AvxVnni {
-    type Sums = [__m256i; 2];
-    type Weights = [__m256i; 2];
-    type Input = i8;
-    type Mask = __m256i;
-    columns_of_taps!();
-    bytes_as_they_are!();
-
-    const TILES: usize = 1;
-    const ROWS: usize = 6;
-
-    #[inline(always)]
-    fn apart<W: Apart<Self>>(self, with: W) {
-        let run: unsafe fn(Self, W) = apart_avx;
-        // SAFETY: the token exists.
-        unsafe { black_box(run)(self, with) }
-    }
-
-    #[inline(always)]
-    fn zero(self) -> Self::Sums {
-        // SAFETY: the token exists.
-        unsafe { [_mm256_setzero_si256(); 2] }
-    }
-
-    #[inline(always)]
-    fn start(self, numbers: &[i32; CHANNELS]) -> Self::Sums {
-        // SAFETY: vectors and numbers are the same bytes.
-        unsafe { std::mem::transmute::<[i32; CHANNELS], [__m256i; 2]>(*numbers) }
-    }
-
-    #[inline(always)]
-    fn weights(self, group: &Group) -> Self::Weights {
-        let halves = halves(group);
-        // SAFETY: a half has 32 bytes, and the token exists.
-        unsafe { [_mm256_loadu_si256(halves[0].as_ptr().cast()), _mm256_loadu_si256(halves[1].as_ptr().cast())] }
-    }
-
-    /// Signs to be flipped. The compiler knows nothing of them: it would read, flip and repeat four bytes in three instructions
-    /// in place of one.
-    #[inline(always)]
-    fn mask(self) -> __m256i {
-        // SAFETY: the token exists.
-        black_box(unsafe { _mm256_set1_epi8(-128) })
-    }
-
-    #[inline(always)]
-    fn add(self, mask: __m256i, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
-        // SAFETY: the token exists.
-        unsafe {
-            let inputs = _mm256_xor_si256(_mm256_set1_epi32(bytemuck::cast(inputs)), mask);
-            [_mm256_dpbusd_avx_epi32(sums[0], inputs, weights[0]), _mm256_dpbusd_avx_epi32(sums[1], inputs, weights[1])]
-        }
-    }
-
-    /// Signs are flipped.
-    #[inline(always)]
-    fn ready(byte: i8) -> i8 {
-        byte ^ i8::MIN
-    }
-
-    #[inline(always)]
-    fn add_ready(self, sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
-        // SAFETY: the token exists.
-        unsafe {
-            let inputs = _mm256_set1_epi32(bytemuck::cast(inputs));
-            [_mm256_dpbusd_avx_epi32(sums[0], inputs, weights[0]), _mm256_dpbusd_avx_epi32(sums[1], inputs, weights[1])]
-        }
-    }
-
-    #[inline(always)]
-    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
-        // SAFETY: vectors and numbers are the same bytes.
-        unsafe { std::mem::transmute::<[__m256i; 2], [i32; CHANNELS]>(sums) }
-    }
-}
 
 impl Bytes for Avx512Vnni {
     type Sums = __m512i;
@@ -357,12 +270,6 @@ type ColumnWindows<const D: usize> =
     unsafe fn(Avx512Vnni, &[[[__m512i; 4]; D]], &[[Lanes<i8>; 4]], &Lanes<i32>, &mut [[__m512i; 4]; WINDOWS]);
 
 /// [`Bytes::apart`].
-#[target_feature(enable = "avx2,fma,avxvnni")]
-fn apart_avx<W: Apart<AvxVnni>>(bytes: AvxVnni, with: W) {
-    with.run(bytes);
-}
-
-/// [`Bytes::apart`].
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 fn apart_avx512<W: Apart<Avx512Vnni>>(bytes: Avx512Vnni, with: W) {
     with.run(bytes);
@@ -454,7 +361,31 @@ fn windows_avx512<const W: usize, const D: usize, const S: usize>(
     }
 }
 
+/// A [`ResultRange`] in every lane of vectors, which loops make before they begin.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow {
+    /// The upper limit before the zero point is added.
+    pub(super) high: __m512,
+    /// The zero point, as numbers of 16 bits.
+    pub(super) zero: __m512i,
+    /// The least result, as bytes.
+    pub(super) least: __m512i,
+}
+
 impl Avx512Vnni {
+    /// The range in vectors.
+    #[inline(always)]
+    pub(super) fn narrow(self, range: ResultRange) -> Narrow {
+        // SAFETY: the token exists.
+        unsafe {
+            Narrow {
+                high: _mm512_set1_ps(range.limits[1]),
+                zero: _mm512_set1_epi16(range.zero as i16),
+                least: _mm512_set1_epi8(range.least as i8),
+            }
+        }
+    }
+
     #[inline(always)]
     fn load(self, bytes: &Lanes<i8>) -> __m512i {
         // SAFETY: there are 64 bytes, and the token exists.

@@ -3,36 +3,12 @@
 
 use std::arch::x86_64::*;
 
-use super::vnni::Avx512Vnni;
-use super::{ResultRange, store};
+use super::store;
+use super::vnni::{Avx512Vnni, Narrow};
 use crate::simd::dot::CHANNELS;
 use crate::threads::Columns;
 
-/// A [`ResultRange`] in every lane of vectors, which loops make before they begin.
-#[derive(Clone, Copy)]
-pub(super) struct Narrow {
-    /// The upper limit before the zero point is added.
-    pub(super) high: __m512,
-    /// The zero point, as numbers of 16 bits.
-    zero: __m512i,
-    /// The least result, as bytes.
-    least: __m512i,
-}
-
 impl Avx512Vnni {
-    /// The range in vectors.
-    #[inline(always)]
-    pub(super) fn narrow(self, range: ResultRange) -> Narrow {
-        // SAFETY: the token exists.
-        unsafe {
-            Narrow {
-                high: _mm512_set1_ps(range.limits[1]),
-                zero: _mm512_set1_epi16(range.zero as i16),
-                least: _mm512_set1_epi8(range.least as i8),
-            }
-        }
-    }
-
     /// Numbers of a tile as bytes, with the zero point added, from the least on.
     #[inline(always)]
     pub(super) fn narrowed(self, words: __m512i, narrow: &Narrow) -> __m128i {
