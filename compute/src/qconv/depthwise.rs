@@ -185,7 +185,7 @@ impl WithBytes for Lines<'_> {
         let order = depthwise.packed.order();
         // Numbers that are not needed are not written.
         let (mut one, mut two);
-        let columns: &mut [B::Column<'_>] = match order.depth() / windows.kernel[1].max(1) {
+        let columns: &mut [B::Column<'_>] = match order.depth() / windows.kernel[1] {
             _ if !order.by_column() => &mut [],
             1 => {
                 one = [bytes.column([&padding; 4]); COLUMNS];

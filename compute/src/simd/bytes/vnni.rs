@@ -161,14 +161,9 @@ impl Bytes for Avx512Vnni {
         for (taps, weights) in taps.iter().zip(weights) {
             self.add_column(&mut sums, &self.column(*taps), weights);
         }
+        let results = self.finished(sums, &scales.factors, &self.narrow(scales.range));
         // SAFETY: vectors and numbers are the same bytes.
-        unsafe {
-            std::mem::transmute::<__m512i, [i8; LANES]>(self.finished(
-                sums,
-                &scales.factors,
-                &self.narrow(scales.range),
-            ))
-        }
+        unsafe { std::mem::transmute::<__m512i, [i8; LANES]>(results) }
     }
 
     #[inline(always)]

@@ -308,11 +308,6 @@ impl Run for Elementwise {
         }
         let out_width = out_meta.dtype.size().unwrap_or(1);
         let inputs = spec.inputs.len();
-        let mut gathered = (0..inputs).filter(|&index| matches!(sources[index], Source::Gathered(..)));
-        let period = match (gathered.next().and_then(|index| walks[index].as_ref()), gathered.next()) {
-            (Some(walk), None) => walk.period().filter(|period| (1..=BLOCK).contains(period)),
-            _ => None,
-        };
         if whole {
             let widths: [usize; MAX_INPUTS] =
                 std::array::from_fn(|index| if index < inputs { self.lane_type(index).size().unwrap_or(1) } else { 0 });
@@ -335,6 +330,11 @@ impl Run for Elementwise {
             return Ok(());
         }
 
+        let mut gathered = (0..inputs).filter(|&index| matches!(sources[index], Source::Gathered(..)));
+        let period = match (gathered.next().and_then(|index| walks[index].as_ref()), gathered.next()) {
+            (Some(walk), None) => walk.period().filter(|period| (1..=BLOCK).contains(period)),
+            _ => None,
+        };
         let blocks =
             Blocks { of: self, params: &params, sources: &sources[..inputs], constants: &constants, period, out_width };
         if self.never_divides_by_zero() && pays(out.len()) {
