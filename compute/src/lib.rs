@@ -67,6 +67,7 @@ pub mod sort;
 pub mod spatial;
 pub mod threads;
 pub mod transfer;
+mod transpose;
 pub mod view;
 pub mod walk;
 pub mod zeroed;

@@ -6,8 +6,8 @@
 use edgepack_format::tensor::{Dims, MAX_RANK};
 
 use crate::layout::Layout;
-use crate::simd::{Loop, run_wide};
 use crate::threads::for_each_piece;
+use crate::transpose::{TILE, Transpose};
 
 /// One dimension of a walk.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -220,7 +220,7 @@ impl Cursor<'_> {
             if let Some(columns) = self.columns(axes).map(|all| all.min(to.len() / size)).filter(|&columns| columns > 0)
             {
                 let (tile, rest) = to.split_at_mut(size * columns);
-                run_wide(Transpose { from: &from[offset..], stride: stride as usize, to: tile, rows: size });
+                Transpose { from: &from[offset..], stride: stride as usize, to: tile, rows: size }.run();
                 to = rest;
                 self.index[inner] = size;
                 self.index[inner - 1] += columns - 1;
@@ -316,82 +316,6 @@ impl Cursor<'_> {
             self.offset += axes[dim - 1].stride - axes[dim].size as isize * axes[dim].stride;
             self.index[dim] = 0;
             self.index[dim - 1] += 1;
-        }
-    }
-}
-
-/// Rows and columns that are read and written together: few enough that their lines of memory stay in the cache.
-const TILE: usize = 16;
-
-/// The columns of a matrix, of `rows` elements each, to write one after the other.
-struct Transpose<'a, T> {
-    from: &'a [T],
-    stride: usize,
-    to: &'a mut [T],
-    rows: usize,
-}
-
-impl<T: bytemuck::Pod> Loop for Transpose<'_, T> {
-    #[inline(always)]
-    fn run(self) {
-        let Transpose { from, stride, to, rows } = self;
-        match rows {
-            2 => return interleave::<T, 2>(from, stride, to),
-            3 => return interleave::<T, 3>(from, stride, to),
-            4 => return interleave::<T, 4>(from, stride, to),
-            _ => {}
-        }
-        for (first, columns) in to.chunks_mut(rows * TILE).enumerate() {
-            for top in (0..rows).step_by(TILE) {
-                let (tall, from) = (TILE.min(rows - top), &from[top * stride + first * TILE..]);
-                if tall == TILE && columns.len() == rows * TILE {
-                    transpose_tile(from, stride, &mut columns[top..], rows);
-                    continue;
-                }
-                for (column, out) in columns.chunks_exact_mut(rows).enumerate() {
-                    let source = from[column..].iter().step_by(stride);
-                    out[top..][..tall].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
-                }
-            }
-        }
-    }
-}
-
-/// Writes columns of few rows: the channels of an image, or pixels of several planes.
-#[inline(always)]
-fn interleave<T: Copy, const ROWS: usize>(from: &[T], stride: usize, to: &mut [T]) {
-    let to = to.as_chunks_mut::<ROWS>().0;
-    let mut rows = [from; ROWS];
-    for (row, line) in rows.iter_mut().enumerate() {
-        *line = &from[row * stride..][..to.len()];
-    }
-    for (column, to) in to.iter_mut().enumerate() {
-        for row in 0..ROWS {
-            to[row] = rows[row][column];
-        }
-    }
-}
-
-/// Transposes whole rows and columns of a tile: interleaving the halves of a list of 2ⁿ · 2ⁿ elements n times does that.
-#[inline(always)]
-fn transpose_tile<T: bytemuck::Pod>(from: &[T], stride: usize, to: &mut [T], rows: usize) {
-    const HALF: usize = TILE * TILE / 2;
-    let mut tile = [T::zeroed(); 2 * HALF];
-    for (row, tile) in tile.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
-        if let Some(from) = from[row * stride..].first_chunk() {
-            *tile = *from;
-        }
-    }
-    for _ in 0..TILE.ilog2() {
-        let halves = tile;
-        let (low, high) = halves.split_at(HALF);
-        for ((to, low), high) in tile.as_chunks_mut::<2>().0.iter_mut().zip(low).zip(high) {
-            *to = [*low, *high];
-        }
-    }
-    for (column, tile) in tile.as_chunks::<TILE>().0.iter().enumerate() {
-        if let Some(to) = to[column * rows..].first_chunk_mut() {
-            *to = *tile;
         }
     }
 }
