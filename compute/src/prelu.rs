@@ -10,10 +10,10 @@ use crate::threads::for_each_piece;
 
 /// Elements of the slopes of neighbouring channels that are done together: the slopes of a few channels are repeated, so that
 /// loops over them are long.
-const TOGETHER: usize = 512;
+const TOGETHER: usize = 1536;
 
 /// Elements done at a time where operations follow.
-const BLOCK: usize = 512;
+const BLOCK: usize = 1536;
 
 /// Slopes of channels, each of which has a run of so many elements; the first follows the last again.
 #[derive(Clone, Copy)]
@@ -55,11 +55,12 @@ pub fn prelu<T: Number>(input: &[T], slopes: Slopes<'_, T>, out: &mut [T]) -> Re
 pub fn prelu_then(input: &[f32], slopes: Slopes<'_, f32>, epilogue: &Epilogue, out: &mut [u8]) -> Result<(), Error> {
     let width = epilogue.output().size().unwrap_or(1);
     prepared(input, slopes, out.len() / width, |slopes| {
-        for_each_piece(out, width, |start, out| {
+        let len = slopes.block_len();
+        for_each_piece(out, width.saturating_mul(len), |start, out| {
             let mut results = [0f32; BLOCK];
-            for (block, out) in out.chunks_mut(BLOCK * width).enumerate() {
+            for (block, out) in out.chunks_mut(len * width).enumerate() {
                 let results = &mut results[..out.len() / width];
-                slopes.apply(input, start / width + block * BLOCK, results);
+                slopes.apply(input, start / width + block * len, results);
                 epilogue.run(bytemuck::cast_slice(results), out);
             }
         });
@@ -87,8 +88,8 @@ fn prepared<T: Number>(
         return Ok(());
     }
     let mut repeated = ArrayVec::<T, TOGETHER>::new();
-    for _ in 0..TOGETHER / slopes.len() {
-        // As often as there is room for all.
+    for _ in 0..(TOGETHER / slopes.len()).min(count.div_ceil(slopes.len())) {
+        // As often as there is room for all, or use.
         let _ = repeated.try_extend_from_slice(slopes);
     }
     work(Slopes { slopes: if repeated.is_empty() { slopes } else { &repeated }, run });
@@ -96,6 +97,11 @@ fn prepared<T: Number>(
 }
 
 impl<T: Number> Slopes<'_, T> {
+    /// Elements of a block: all slopes that fit, so that a block goes through them once.
+    fn block_len(&self) -> usize {
+        if self.run == 1 && self.slopes.len() <= BLOCK { self.slopes.len() } else { BLOCK }
+    }
+
     /// Computes elements from number `start` on.
     fn apply(&self, input: &[T], start: usize, out: &mut [T]) {
         let Slopes { slopes, run } = *self;
