@@ -157,7 +157,7 @@ fn copy_end<T: Copy>(to: &mut [T], numbers: &[T]) {
     to.copy_from_slice(&numbers[..to.len()]);
 }
 
-/// Where tiles of `tile` rows or columns begin: one after the other, and the last so that it is whole, if there are so many.
+/// Starts of tiles of `tile` rows or columns: one after the other, and the last so that it is whole, if there are so many.
 fn starts(len: usize, tile: usize) -> impl Iterator<Item = usize> {
     (0..len).step_by(tile).map(move |start| start.min(len.saturating_sub(tile)))
 }

@@ -1,10 +1,10 @@
 //! Nodes of XNNPACK that no exporter of today writes and the library does not run any more, against what they mean.
 
-use edgepack_builder::xnnpack::{PayloadBuilder, Quant, Scales, Storage, ValueId, ValueSpec};
+use edgepack_builder::xnnpack::{BuiltPayload, PayloadBuilder, Quant, Scales, Storage, ValueId, ValueSpec};
 use edgepack_executor::Options;
 use edgepack_format::tensor::TensorView;
 use edgepack_format::xnnpack::{
-    Datatype, FullyConnected, NO_ID, Node2x1, NodeUnion, ScaledDotProductAttention, StaticTranspose,
+    Datatype, FullyConnected, NO_ID, Node2x1, NodeUnion, ScaledDotProductAttention, StaticSlice, StaticTranspose,
 };
 use edgepack_tests::assemble::float;
 use edgepack_tests::payload::{Names, floats, load, one_call, options, plain, quantized, run, unary};
@@ -169,6 +169,28 @@ fn weights_whose_scales_would_be_those_of_a_bias_are_refused() {
     assert!(error.as_ref().is_some_and(|error| error.contains("node 0, FullyConnected: its weights")), "{error:?}");
 }
 
+fn permuted(dims: &[u32], from: ValueId, to: ValueId) -> StaticTranspose<'static> {
+    let perm = Some(dims.to_vec().into());
+    StaticTranspose { num_dims: dims.len() as u32, perm, input_id: from.id(), output_id: to.id(), flags: 0 }
+}
+
+/// Loads a payload of one input and one output, and runs it: the names of what runs, and the results.
+fn run_one(
+    payload: &BuiltPayload,
+    input: [usize; 4],
+    output: [usize; 4],
+    no_optimize: bool,
+) -> (Vec<String>, Vec<f32>) {
+    let spec = |sizes: [usize; 4]| float(&sizes.map(|size| size as i32));
+    let call = one_call(payload, &[spec(input)], spec(output));
+    let mut method = load(&call, &Options { no_optimize, ..options() }).unwrap();
+    let numbers = floats(input.iter().product());
+    let mut names = Names::default();
+    let view = [TensorView::of::<f32>(&input, bytemuck::cast_slice(&numbers)).unwrap()];
+    method.run_observed(&view, Some(&mut names)).unwrap();
+    (names.0, run(&mut method, &[(&input, &numbers)]).unwrap().1)
+}
+
 /// A pixel's channels times a number, or a number for each channel, between permutations: what runs, and the results.
 fn scaled_between_permutations(factors: usize, no_optimize: bool) -> (Vec<String>, Vec<f32>) {
     let (pixels, planes) = ([1, 5, 7, 6], [1, 6, 5, 7]);
@@ -179,27 +201,13 @@ fn scaled_between_permutations(factors: usize, no_optimize: bool) -> (Vec<String
     let [from, to] = [0; 2].map(|_| b.value(of(&planes)).unwrap());
     let bytes = b.constant((0..factors as u8).map(|byte| 90 + 5 * byte).collect::<Vec<_>>()).unwrap();
     let by = b.constant_value(of(&[1, factors as u32, 1, 1]), bytes).unwrap();
-    let permuted = |dims: &[u32], from: ValueId, to: ValueId| StaticTranspose {
-        num_dims: 4,
-        perm: Some(dims.to_vec().into()),
-        input_id: from.id(),
-        output_id: to.id(),
-        flags: 0,
-    };
     b.node(NodeUnion::Convert(unary(x, first)));
     b.node(NodeUnion::StaticTranspose(permuted(&[0, 3, 1, 2], first, from)));
     b.node(NodeUnion::Multiply(Node2x1 { input1_id: from.id(), input2_id: by.id(), output_id: to.id(), flags: 0 }));
     b.node(NodeUnion::StaticTranspose(permuted(&[0, 2, 3, 1], to, last)));
     b.node(NodeUnion::Convert(unary(last, y)));
-    let payload = b.finish().unwrap();
     let sizes = pixels.map(|size| size as usize);
-    let spec = || float(&pixels.map(|size| size as i32));
-    let mut method = load(&one_call(&payload, &[spec()], spec()), &Options { no_optimize, ..options() }).unwrap();
-    let input = floats(sizes.iter().product());
-    let mut names = Names::default();
-    let view = [TensorView::of::<f32>(&sizes, bytemuck::cast_slice(&input)).unwrap()];
-    method.run_observed(&view, Some(&mut names)).unwrap();
-    (names.0, run(&mut method, &[(&sizes, &input)]).unwrap().1)
+    run_one(&b.finish().unwrap(), sizes, sizes, no_optimize)
 }
 
 /// One number meets the elements of every order; one for each channel does not.
@@ -212,4 +220,34 @@ fn images_between_permutations_are_scaled_where_they_are() {
         assert_eq!(found, scaled_between_permutations(factors, true).1);
         assert!(found.iter().any(|y| y.abs() > 0.1), "{found:?}");
     }
+}
+
+/// Some channels of an image between permutations: sizes that a slice takes whole are not cut, so nothing is moved for them.
+#[test]
+fn a_slice_cuts_only_what_it_takes_a_part_of() {
+    let of = |dims: &[u32]| quantized(dims, 0.02, 3);
+    let mut b = PayloadBuilder::new().storage(Storage::Region);
+    let (x, y) = (b.input(plain(&[1, 5, 7, 6])).unwrap(), b.output(plain(&[1, 5, 7, 3])).unwrap());
+    let (first, last) = (b.value(of(&[1, 5, 7, 6])).unwrap(), b.value(of(&[1, 5, 7, 3])).unwrap());
+    let (from, to) = (b.value(of(&[1, 6, 5, 7])).unwrap(), b.value(of(&[1, 3, 5, 7])).unwrap());
+    b.node(NodeUnion::Convert(unary(x, first)));
+    b.node(NodeUnion::StaticTranspose(permuted(&[0, 3, 1, 2], first, from)));
+    b.node(NodeUnion::StaticSlice(StaticSlice {
+        num_dims: 4,
+        offsets: Some(vec![0, 2, 0, 0].into()),
+        sizes: Some(vec![1, 3, 5, 7].into()),
+        input_id: from.id(),
+        output_id: to.id(),
+        flags: 0,
+    }));
+    b.node(NodeUnion::StaticTranspose(permuted(&[0, 2, 3, 1], to, last)));
+    b.node(NodeUnion::Convert(unary(last, y)));
+    let payload = b.finish().unwrap();
+    let (names, found) = run_one(&payload, [1, 5, 7, 6], [1, 5, 7, 3], false);
+    let moving: Vec<&String> = names.iter().filter(|name| name.starts_with("aten::")).collect();
+    assert_eq!(moving, ["aten::slice_copy.Tensor_out"], "{names:?}");
+    assert_eq!(found, run_one(&payload, [1, 5, 7, 6], [1, 5, 7, 3], true).1);
+    let input = floats(5 * 7 * 6);
+    let want = input.chunks(6).flat_map(|pixel| &pixel[2..5]);
+    assert!(found.iter().zip(want).all(|(found, want)| (found - want).abs() <= 0.011), "{found:?}");
 }
