@@ -8,11 +8,7 @@ use crate::number::{Cast, Compute, Number};
 use crate::simd::{Loop, run_wide};
 use crate::threads::for_each_piece;
 
-/// Elements of the slopes of neighbouring channels that are done together: the slopes of a few channels are repeated, so that
-/// loops over them are long.
-const TOGETHER: usize = 1536;
-
-/// Elements done at a time where operations follow.
+/// Elements done at a time: the slopes of a few channels are repeated as often, so that loops over them are long.
 const BLOCK: usize = 1536;
 
 /// Slopes of channels, each of which has a run of so many elements; the first follows the last again.
@@ -56,7 +52,7 @@ pub fn prelu_then(input: &[f32], slopes: Slopes<'_, f32>, epilogue: &Epilogue, o
     let width = epilogue.output().size().unwrap_or(1);
     prepared(input, slopes, out.len() / width, |slopes| {
         let len = slopes.block_len();
-        for_each_piece(out, width.saturating_mul(len), |start, out| {
+        for_each_piece(out, len * width, |start, out| {
             let mut results = [0f32; BLOCK];
             for (block, out) in out.chunks_mut(len * width).enumerate() {
                 let results = &mut results[..out.len() / width];
@@ -87,8 +83,8 @@ fn prepared<T: Number>(
         work(Slopes { slopes, run });
         return Ok(());
     }
-    let mut repeated = ArrayVec::<T, TOGETHER>::new();
-    for _ in 0..(TOGETHER / slopes.len()).min(count.div_ceil(slopes.len())) {
+    let mut repeated = ArrayVec::<T, BLOCK>::new();
+    for _ in 0..(BLOCK / slopes.len()).min(count.div_ceil(slopes.len())) {
         // As often as there is room for all, or use.
         let _ = repeated.try_extend_from_slice(slopes);
     }
@@ -97,7 +93,7 @@ fn prepared<T: Number>(
 }
 
 impl<T: Number> Slopes<'_, T> {
-    /// Elements of a block: all slopes that fit, so that a block goes through them once.
+    /// Elements of a block where operations follow: as many as there are slopes, if those fit, so that it goes through them once.
     fn block_len(&self) -> usize {
         if self.run == 1 && self.slopes.len() <= BLOCK { self.slopes.len() } else { BLOCK }
     }

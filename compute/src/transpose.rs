@@ -176,6 +176,7 @@ impl<T: bytemuck::Pod> Transpose<'_, T> {
             for top in starts(rows, TILE) {
                 let (tall, from) = (TILE.min(rows - top), &from[top * stride + first..]);
                 let line = |row: usize| &from[row.wrapping_mul(stride)..];
+                // At the end of the memory there may be nothing behind a row.
                 if line(tall - 1).len() < COLUMNS {
                     for row in (0..tall).filter(|&row| line(row).len() < COLUMNS) {
                         spare[row][..wide].copy_from_slice(&line(row)[..wide]);

@@ -1,4 +1,5 @@
-//! Nodes of XNNPACK that no exporter of today writes and the library does not run any more, against what they mean.
+//! Nodes of XNNPACK against what they mean: those that no exporter of today writes and the library does not run any more, and
+//! those between permutations that need not move anything.
 
 use edgepack_builder::xnnpack::{BuiltPayload, PayloadBuilder, Quant, Scales, Storage, ValueId, ValueSpec};
 use edgepack_executor::Options;

@@ -135,8 +135,8 @@ impl Lowering<'_> {
         self.part(x, first, &ends, out)
     }
 
-    /// Elements from `starts` to `ends`, as slices count them; one call for each dimension of which something is cut off, or
-    /// may be of one whose size is known when it runs.
+    /// Elements from `starts` to `ends`, as slices count them; one call for each dimension of which something is cut off, and
+    /// for each that has an end where sizes are known only when it runs.
     fn part(&mut self, x: Lowered, starts: &[u32], ends: &[Option<i64>], out: Lowered) -> Result<(), KernelError> {
         let (mut from, mut dims) = (x.local, x.shape.dims().to_vec());
         let is_cut = |dim: usize| starts[dim] != 0 || ends[dim].is_some_and(|end| x.dynamic || end != dims[dim] as i64);
