@@ -196,7 +196,9 @@ mod tests {
         let affine = Affine { scale: 0.01, zero: 3, least: -128, greatest: 127 };
         let operations = [Operation::Neg, Operation::Quantize { to: ScalarType::CHAR, affine }];
         let epilogue = Epilogue::new(ScalarType::FLOAT, &operations).unwrap();
-        for (channels, run, count) in [(1, 1, 700), (24, 1, 100_000), (700, 1, 5000), (5, 300, 70_001)] {
+        for (channels, run, count) in
+            [(1, 1, 4000), (24, 1, 100_000), (700, 1, 5000), (2000, 1, 9000), (5, 300, 70_001)]
+        {
             let (x, slopes) = (random.floats(count), random.floats(channels));
             let slopes = Slopes { slopes: &slopes, run };
             let (mut floats, mut want, mut have) = (vec![0f32; count], vec![0u8; count], vec![1u8; count]);
