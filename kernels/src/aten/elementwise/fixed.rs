@@ -1,18 +1,29 @@
-//! Calls whose operands are stored as the output is, in sizes that never change: what is where is decided when the method is loaded,
-//! and a run is the loop alone. Numbers are read in every run: those among the inputs of a method are the caller's.
+//! Calls whose operands are stored as the output is, dimensions of one element aside, in sizes that never change: what is where is
+//! decided when the method is loaded, and a run is the loop alone. Numbers are read in every run: those among the inputs of a method
+//! are the caller's.
 //!
 //! Invariant: such a call gives what the engine gives for it, to the bit.
 
 use edgepack_compute::epilogue::Epilogue;
+use edgepack_compute::layout::broadcast;
 use edgepack_compute::pointwise::{Lane, Loop, Params};
 use edgepack_compute::threads::for_each_piece;
+use edgepack_compute::walk::Walk;
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare};
+use edgepack_executor::tensor::TensorShape;
 
 use super::spec::{Input, MAX_INPUTS, Spec};
 use crate::convert::is_aligned;
 
 /// Elements per block.
 pub(super) const BLOCK: usize = 512;
+
+/// Returns whether the elements of an operand are those of the output, one after the other.
+fn is_stored_as(operand: &TensorShape<'_>, out: &TensorShape<'_>) -> bool {
+    operand.element_count() == out.element_count()
+        && broadcast(out.sizes, operand.sizes).is_some_and(|sizes| *sizes == *out.sizes)
+        && Walk::stretched(out, operand).is_linear()
+}
 
 /// The operands of such a call: the bytes of an element of each tensor, and `None` in the place of a number.
 pub(super) struct Fixed([Option<usize>; MAX_INPUTS]);
@@ -31,8 +42,7 @@ impl Fixed {
             match *input {
                 Input::Tensor(arg) | Input::Mask(arg) => {
                     let tensor = args.tensor(arg)?;
-                    let alike = tensor.meta.sizes == out.meta.sizes && tensor.meta.dim_order == out.meta.dim_order;
-                    if !alike || tensor.dynamic {
+                    if tensor.dynamic || !is_stored_as(&tensor.meta, &out.meta) {
                         return Ok(None);
                     }
                     *place = Some(width(index));

@@ -1,13 +1,15 @@
 //! One tensor into many: consecutive parts along a dimension, each into an output of its own.
 
-use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run, room};
 use edgepack_format::tensor::Dims;
 
 use super::row;
 use super::transfer::conversion;
+use super::view::never_changes;
 use crate::dims::{dim_of, size_of};
 use crate::schema::{arguments, position};
-use edgepack_compute::transfer::{Region, SCRATCH};
+use edgepack_compute::transfer::{Conversion, SCRATCH, transfer};
+use edgepack_compute::walk::{Axis, Walk};
 
 arguments!("aten::split_copy.Tensor_out"; SELF = "self", SPLIT_SIZE = "split_size");
 arguments!("aten::split_with_sizes_copy.out"; SPLIT_SIZES = "split_sizes");
@@ -29,20 +31,32 @@ impl Arguments {
 const SPLIT: Arguments = Arguments::new("aten::split_copy.Tensor_out");
 const UNBIND: Arguments = Arguments::new("aten::unbind_copy.int_out");
 
-fn first(
-    args: &Prepare<'_>,
-    arguments: Arguments,
-    run: fn(&mut KernelContext<'_>) -> Result<(), KernelError>,
-) -> Result<Box<dyn Run>, KernelError> {
+/// Checks a call, gives its outputs their sizes, and says which dimension is split.
+type Plan = fn(&mut KernelContext<'_>) -> Result<usize, KernelError>;
+
+/// Looks at a call. Where nothing changes from run to run, what becomes which output is decided in the first.
+fn first(args: &Prepare<'_>, arguments: Arguments, drop: bool, plan: Plan) -> Result<Box<dyn Run>, KernelError> {
     args.expect_len(arguments.out + 2)?;
-    let dtype = args.tensor(SELF)?.meta.dtype;
-    for item in 0..args.list_len(arguments.out)? {
+    let (dtype, count) = (args.tensor(SELF)?.meta.dtype, args.list_len(arguments.out)?);
+    let mut keeps = never_changes(args, arguments.out)?;
+    for item in 0..count {
         if let Some(out) = args.item(arguments.out, item)? {
             conversion(dtype, out.meta.dtype)?;
+            keeps &= !out.dynamic;
         }
     }
     args.scratch(SCRATCH);
-    Ok(Box::new(run))
+    let mut parts = room(count)?;
+    let mut is_planned = false;
+    Ok(Box::new(move |cx: &mut KernelContext<'_>| {
+        if !is_planned {
+            let dim = plan(cx)?;
+            parts.clear();
+            plan_parts(cx, arguments.out, dim, drop, &mut parts)?;
+            is_planned = keeps;
+        }
+        copy(cx, arguments.out, &parts)
+    }))
 }
 
 fn dim(cx: &KernelContext<'_>, arguments: Arguments) -> Result<(usize, usize), KernelError> {
@@ -82,25 +96,49 @@ fn resize(
     Ok(())
 }
 
-/// Copies the parts, one after the other along `dim`, into the outputs.
-fn copy(cx: &mut KernelContext<'_>, out: usize, dim: usize, drop: bool) -> Result<(), KernelError> {
-    let views = cx.views();
-    let (input, scratch) = (views.tensor(SELF)?, views.scratch()?);
+/// Finds the parts, one after the other along `dim`.
+fn plan_parts(
+    cx: &KernelContext<'_>,
+    out: usize,
+    dim: usize,
+    drop: bool,
+    parts: &mut Vec<(Walk, Conversion)>,
+) -> Result<(), KernelError> {
+    let input = cx.meta(SELF)?;
     let strides = input.strides.iter().enumerate().filter(|&(own, _)| !(drop && own == dim));
     let strides: Dims = Dims::collect(strides.map(|(_, &stride)| stride)).unwrap_or_default();
     let mut start = 0;
-    for target in views.out_list(out)? {
-        let mut target = target?;
-        let meta = target.meta();
-        let region =
-            Region { sizes: meta.sizes, dim_order: meta.dim_order, from: (&strides, start), to: (meta.strides, 0) };
-        region.transfer(conversion(input.dtype, meta.dtype)?, input.bytes(), target.bytes_mut(), scratch)?;
-        start += input.strides[dim] * if drop { 1 } else { meta.sizes[dim] };
+    for item in 0..cx.list_len(out)? {
+        let Some(part) = cx.list_meta(out, item)? else { continue };
+        let axis = |&dim: &u8| Axis { size: part.sizes[dim as usize], stride: strides[dim as usize] as isize };
+        parts.push((Walk::new(part.dim_order.iter().map(axis), start), conversion(input.dtype, part.dtype)?));
+        start += input.strides[dim] * if drop { 1 } else { part.sizes[dim] };
     }
     Ok(())
 }
 
-fn split_with_sizes(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+/// Copies the parts into the outputs.
+fn copy(cx: &mut KernelContext<'_>, out: usize, parts: &[(Walk, Conversion)]) -> Result<(), KernelError> {
+    let views = cx.views();
+    let (input, scratch) = (views.tensor(SELF)?, views.scratch()?);
+    for (target, (walk, conversion)) in views.out_list(out)?.zip(parts) {
+        let mut target = target?;
+        let count = target.element_count();
+        if count == 0 {
+            continue;
+        }
+        match conversion.convert {
+            None => walk.gather(conversion.from, input.bytes(), target.bytes_mut()),
+            Some(_) => {
+                let to = (target.bytes_mut(), &Walk::linear(count));
+                transfer(*conversion, (input.bytes(), walk), to, count, scratch)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn split_with_sizes(cx: &mut KernelContext<'_>) -> Result<usize, KernelError> {
     let (dim, size) = dim(cx, SPLIT)?;
     let sizes = cx.ints(SPLIT_SIZES)?;
     let mut sum = 0usize;
@@ -112,10 +150,10 @@ fn split_with_sizes(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     }
     expect_outs(cx, SPLIT.out, sizes.len())?;
     resize(cx, SPLIT.out, dim, false, |cx, item| size_of("split_sizes", cx.ints(SPLIT_SIZES)?.at(item).unwrap_or(0)))?;
-    copy(cx, SPLIT.out, dim, false)
+    Ok(dim)
 }
 
-fn split(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+fn split(cx: &mut KernelContext<'_>) -> Result<usize, KernelError> {
     let (dim, size) = dim(cx, SPLIT)?;
     let part = size_of("split_size", cx.int(SPLIT_SIZE)?)?;
     if part == 0 && size != 0 {
@@ -123,19 +161,19 @@ fn split(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
     }
     expect_outs(cx, SPLIT.out, size.div_ceil(part.max(1)).max(1))?;
     resize(cx, SPLIT.out, dim, false, |_, item| Ok(part.min(size - (item * part).min(size))))?;
-    copy(cx, SPLIT.out, dim, false)
+    Ok(dim)
 }
 
-fn unbind(cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
+fn unbind(cx: &mut KernelContext<'_>) -> Result<usize, KernelError> {
     let (dim, size) = dim(cx, UNBIND)?;
     expect_outs(cx, UNBIND.out, size)?;
     resize(cx, UNBIND.out, dim, true, |_, _| Ok(1))?;
-    copy(cx, UNBIND.out, dim, true)
+    Ok(dim)
 }
 
 /// The operators of this table.
 pub const KERNELS: &[&Kernel] = &[
-    &row("aten::split_copy.Tensor_out", |args| first(args, SPLIT, split)),
-    &row("aten::split_with_sizes_copy.out", |args| first(args, SPLIT, split_with_sizes)),
-    &row("aten::unbind_copy.int_out", |args| first(args, UNBIND, unbind)),
+    &row("aten::split_copy.Tensor_out", |args| first(args, SPLIT, false, split)),
+    &row("aten::split_with_sizes_copy.out", |args| first(args, SPLIT, false, split_with_sizes)),
+    &row("aten::unbind_copy.int_out", |args| first(args, UNBIND, true, unbind)),
 ];
