@@ -142,7 +142,9 @@ fn every_algorithm_agrees_with_the_definition() {
 #[test]
 fn columns_agree_with_the_definition() {
     let mut random = Random::new(63);
-    for (channels, kernel, stride) in [(40, 15, 1), (16, 9, 2), (7, 3, 1), (144, 5, 3)] {
+    for (channels, kernel, stride) in
+        [(40, 15, 1), (16, 9, 2), (7, 3, 1), (144, 5, 3), (48, 11, 1), (33, 13, 2), (20, 8, 1), (16, 7, 1), (16, 7, 3)]
+    {
         let slide = Slide { input: 150, kernel, stride, padding: kernel / 2, dilation: 1 };
         let places = slide.places(false).unwrap();
         let geometry = Geometry {
@@ -176,9 +178,15 @@ fn of_all(geometry: Geometry, outputs: usize) -> Geometry {
 #[test]
 fn long_lines_agree_with_the_definition() {
     let mut random = Random::new(64);
-    for (channels, kernel, stride, dilation) in
-        [(16, 3, 1, 1), (40, 5, 2, 1), (24, 3, 1, 7), (16, 5, 3, 2), (64, 3, usize::MAX / 2, 1)]
-    {
+    for (channels, kernel, stride, dilation) in [
+        (16, 3, 1, 1),
+        (40, 5, 2, 1),
+        (40, 7, 1, 1),
+        (16, 7, 2, 1),
+        (24, 3, 1, 7),
+        (16, 5, 3, 2),
+        (64, 3, usize::MAX / 2, 1),
+    ] {
         let slide = |input| Slide { input, kernel, stride, padding: kernel / 2, dilation };
         let slides = [Slide::POINT, slide(30), slide(1200)];
         let [deep, down, right] = slides.map(|slide| slide.places(false).unwrap());

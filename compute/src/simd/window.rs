@@ -92,7 +92,7 @@ impl<'a> Window<'a> {
         let mut all = *sums;
         for line in 0..lines {
             let places = self.places.as_ptr().wrapping_add(from + line * columns);
-            let factors = self.factors::<F, TILES, WIDTH>(floats, weights, line, first);
+            let factors = self.factors::<F, TILES, WIDTH>(floats, weights, line * WIDTH, first);
             // SAFETY: the last place that the last pixel meets on the last line is one of those that there are, each place has as
             // many floats as there are channels, and `first` with the vectors behind it is within them.
             unsafe { add_line::<F, TILES, PIXELS, WIDTH, STRIDE, 1>(floats, places, [first, 0], &factors, &mut all) };
@@ -100,7 +100,57 @@ impl<'a> Window<'a> {
         *sums = all;
     }
 
-    /// The factors of a line of `WIDTH` taps for some vectors of channels from `first` on.
+    /// Adds to the sums of neighbouring pixels as [`Window::add_lines`] does, for windows with `taps` of any number on a line: a few
+    /// of them at a time.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer channels, weights or places.
+    #[inline(always)]
+    pub(crate) fn add_long_lines<F: Floats, const TILES: usize, const PIXELS: usize, const STRIDE: usize>(
+        &self,
+        floats: F,
+        (taps, weights): (usize, &[f32]),
+        [lines, columns, from]: [usize; 3],
+        first: usize,
+        sums: &mut [[F::V; TILES]; PIXELS],
+    ) {
+        let mut all = *sums;
+        for line in 0..lines {
+            let (tap, place) = (line * taps, line * columns + from);
+            let mut done = 0;
+            while done < taps {
+                let at = [tap + done, place + done, first];
+                done += match taps - done {
+                    3 | 6 => self.add_some::<F, TILES, PIXELS, 3, STRIDE>(floats, weights, at, &mut all),
+                    4 | 7 => self.add_some::<F, TILES, PIXELS, 4, STRIDE>(floats, weights, at, &mut all),
+                    5.. => self.add_some::<F, TILES, PIXELS, 5, STRIDE>(floats, weights, at, &mut all),
+                    _ => self.add_some::<F, TILES, PIXELS, 1, STRIDE>(floats, weights, at, &mut all),
+                };
+            }
+        }
+        *sums = all;
+    }
+
+    /// Adds products of `WIDTH` taps next to each other to the sums of neighbouring pixels: from a tap on, which meets a place.
+    /// Returns how many taps those are.
+    #[inline(always)]
+    fn add_some<F: Floats, const TILES: usize, const PIXELS: usize, const WIDTH: usize, const STRIDE: usize>(
+        &self,
+        floats: F,
+        weights: &[f32],
+        [tap, place, first]: [usize; 3],
+        sums: &mut [[F::V; TILES]; PIXELS],
+    ) -> usize {
+        let places = &self.places[place..][..WIDTH + (PIXELS - 1) * STRIDE];
+        let factors = self.factors::<F, TILES, WIDTH>(floats, weights, tap, first);
+        // SAFETY: there are so many places, each place has as many floats as there are channels, and the factors are of channels
+        // that there are.
+        unsafe { add_line::<F, TILES, PIXELS, WIDTH, STRIDE, 1>(floats, places.as_ptr(), [first, 0], &factors, sums) };
+        WIDTH
+    }
+
+    /// The factors of `WIDTH` taps from one on, for some vectors of channels from `first` on.
     ///
     /// # Panics
     ///
@@ -110,13 +160,13 @@ impl<'a> Window<'a> {
         &self,
         floats: F,
         weights: &[f32],
-        line: usize,
+        tap: usize,
         first: usize,
     ) -> [[F::V; TILES]; WIDTH] {
         assert!(first.saturating_add(TILES * LANES) <= self.channels, "channels beyond the last");
-        let taps = line.saturating_add(1).saturating_mul(WIDTH);
+        let taps = tap.saturating_add(WIDTH);
         assert!(taps.saturating_mul(self.channels) <= weights.len(), "a tap without weights");
-        let mut weight = weights.as_ptr().wrapping_add(line * WIDTH * self.channels);
+        let mut weight = weights.as_ptr().wrapping_add(tap * self.channels);
         let mut factors = [[floats.splat(0.0); TILES]; WIDTH];
         for factors in &mut factors {
             for (tile, factor) in factors.iter_mut().enumerate() {

@@ -4,7 +4,10 @@
 //! faster where the channels of a pixel are stored together. Only the order of values changes that no caller sees and
 //! that are written and read by operators for which the order makes no difference; which of them must share an order is
 //! found by joining them in groups. Delegates have channels innermost under other names, and permute images between one
-//! and the other: a group between such permutations is stored so that they move nothing.
+//! and the other: a group between such permutations is stored so that they move nothing. Where an output alone keeps a group
+//! in its order, it is copied.
+
+mod outputs;
 
 use edgepack_executor::kernel::Kernel;
 use edgepack_executor::plan::{PlanGraph, PlanInstructionKind, Rewrite};
@@ -17,6 +20,7 @@ use super::copies;
 use super::permutation::Permutation;
 use crate::aten::conv;
 use crate::aten::elementwise::arithmetic;
+use crate::aten::movement::copy::REORDERED;
 use crate::aten::movement::shuffle;
 use crate::aten::pool::{MAX_2D_ALONE, MAX_2D_OUT};
 use crate::fused::{Base, POINTWISE};
@@ -80,7 +84,7 @@ const PARTS: &[(&str, &[usize])] = images! {
 };
 
 /// Operators that read an image in any order.
-const READS_ANY_ORDER: &[&str] = &["aten::mean.out"];
+const READS_ANY_ORDER: &[&str] = &["aten::mean.out", REORDERED.name];
 
 /// Operators that read and write images in any order, of which each may have its own.
 const ANY_ORDER: &[&str] = &[
@@ -99,13 +103,13 @@ impl Rewrite for ChannelsLast {
     }
 
     fn apply(&self, graph: &mut PlanGraph<'_>) -> usize {
-        let Some(uses) = Uses::of(graph) else { return 0 };
-        let Some(mut groups) = Groups::new(graph, &uses) else { return 0 };
-        for instruction in graph.chains().iter().flatten() {
-            groups.visit(graph, &instruction.kind);
+        let Some(mut groups) = Groups::of(graph) else { return 0 };
+        if outputs::copy(graph, &mut groups) > 0 {
+            match Groups::of(graph) {
+                Some(anew) => groups = anew,
+                None => return 0,
+            }
         }
-        groups.join_pools();
-        groups.choose(graph);
         let mut changed = 0;
         for tensor in 0..graph.tensor_count() as u32 {
             if let Some(last) = groups.reordered(graph, tensor) {
@@ -134,8 +138,12 @@ struct Groups {
     parent: Vec<u32>,
     /// True, by root, if a member retains its order.
     fixed: Vec<bool>,
+    /// True, by root, if a member retains its order, and not because it is an output.
+    held: Vec<bool>,
     /// True, by root, if a member is the result of a convolution.
     pays: Vec<bool>,
+    /// Number of operands and results of convolutions that the members are, by root.
+    convolved: Vec<usize>,
     /// True, by root, if the channels of all members become innermost: what [`Groups::choose`] decides.
     innermost: Vec<bool>,
     permutations: Vec<Permutation>,
@@ -144,19 +152,39 @@ struct Groups {
 }
 
 impl Groups {
+    /// Finds out which tensors share an order and which groups have their channels innermost; `None` if nothing can be found.
+    fn of(graph: &PlanGraph<'_>) -> Option<Self> {
+        let uses = Uses::of(graph)?;
+        let mut groups = Groups::new(graph, &uses)?;
+        for instruction in graph.chains().iter().flatten() {
+            groups.visit(graph, &instruction.kind);
+        }
+        groups.join_pools();
+        groups.choose(graph);
+        Some(groups)
+    }
+
     fn new(graph: &PlanGraph<'_>, uses: &Uses) -> Option<Self> {
         let count = graph.tensor_count();
-        let fixed = (0..).map(|index| {
-            let (how, tensor) = (uses.of_tensor(index), graph.tensor(index));
-            let movable = how.writes == u32::from(how.view_of.is_none()) && !how.pinned;
-            let image = [ScalarType::FLOAT, ScalarType::CHAR, ScalarType::BYTE].contains(&tensor.dtype())
+        let is_image = |index: u32| {
+            let tensor = graph.tensor(index);
+            [ScalarType::FLOAT, ScalarType::CHAR, ScalarType::BYTE].contains(&tensor.dtype())
                 && tensor.dynamism() == Dynamism::Static
-                && last(tensor.dim_order()).is_some();
-            !movable || !image
+                && last(tensor.dim_order()).is_some()
+        };
+        let fixed = (0..).map(|index| {
+            let how = uses.of_tensor(index);
+            let movable = how.writes == u32::from(how.view_of.is_none()) && !how.pinned;
+            !movable || !is_image(index)
         });
+        // Pixels of one channel, and single ones, are in either order.
+        let is_turned = |index: u32| graph.tensor(index).bounds()[1..].iter().filter(|&&size| size != 1).count() > 1;
+        let is_output = |index: u32| is_image(index) && is_turned(index) && uses.of_tensor(index).is_only_output();
         let mut groups = Groups {
             parent: collected(count, 0..)?,
-            fixed: collected(count, fixed)?,
+            fixed: collected(count, fixed.clone())?,
+            held: collected(count, fixed.zip(0..).map(|(fixed, index)| fixed && !is_output(index)))?,
+            convolved: collected(count, std::iter::repeat(0))?,
             pays: collected(count, std::iter::repeat(false))?,
             innermost: collected(count, std::iter::repeat(false))?,
             permutations: Vec::new(),
@@ -185,8 +213,12 @@ impl Groups {
     fn join(&mut self, a: u32, b: u32) {
         let (a, b) = (self.root(a), self.root(b));
         self.parent[b as usize] = a;
-        self.fixed[a as usize] |= self.fixed[b as usize];
-        self.pays[a as usize] |= self.pays[b as usize];
+        if a != b {
+            self.convolved[a as usize] += self.convolved[b as usize];
+        }
+        for flags in [&mut self.fixed, &mut self.held, &mut self.pays] {
+            flags[a as usize] |= flags[b as usize];
+        }
     }
 
     /// Decides which groups have their channels innermost: those of convolutions, then those with which more permutations move
@@ -195,27 +227,36 @@ impl Groups {
         for (innermost, (pays, fixed)) in self.innermost.iter_mut().zip(self.pays.iter().zip(&self.fixed)) {
             *innermost = *pays && !fixed;
         }
-        let permutations = std::mem::take(&mut self.permutations);
+        for (root, permutations) in self.permuted(graph) {
+            let is_free = !self.fixed[root as usize] && !self.innermost[root as usize];
+            self.innermost[root as usize] |= is_free && self.spares(graph, root, &permutations) > 0;
+        }
+    }
+
+    /// The groups that are permuted, and the permutations of each.
+    fn permuted(&mut self, graph: &PlanGraph<'_>) -> Vec<(u32, Vec<usize>)> {
         let mut of_roots: Vec<(u32, usize)> = Vec::new();
-        for (index, permutation) in permutations.iter().enumerate() {
+        for index in 0..self.permutations.len() {
+            let permutation = &self.permutations[index];
             for tensor in [permutation.from, permutation.to].into_iter().filter_map(|id| tensor(graph, id)) {
-                let root = self.root(tensor);
-                if !self.fixed[root as usize] && !self.innermost[root as usize] {
-                    of_roots.push((root, index));
-                }
+                of_roots.push((self.root(tensor), index));
             }
         }
         of_roots.sort_unstable();
         of_roots.dedup();
-        for of_root in of_roots.chunk_by(|a, b| a.0 == b.0) {
-            let root = of_root[0].0 as usize;
-            let unmoved = |groups: &mut Self| {
-                of_root.iter().filter(|(_, index)| groups.moves_nothing(graph, &permutations[*index])).count()
-            };
-            let before = unmoved(self);
-            self.innermost[root] = true;
-            self.innermost[root] = unmoved(self) > before;
-        }
+        let groups = of_roots.chunk_by(|a, b| a.0 == b.0);
+        groups.map(|group| (group[0].0, group.iter().map(|(_, index)| *index).collect())).collect()
+    }
+
+    /// Permutations of a group that move nothing only if the channels of the group become innermost.
+    fn spares(&mut self, graph: &PlanGraph<'_>, root: u32, permutations: &[usize]) -> usize {
+        let before = self.innermost[root as usize];
+        let [without, with] = [before, true].map(|innermost| {
+            self.innermost[root as usize] = innermost;
+            permutations.iter().filter(|index| self.moves_nothing(graph, **index)).count()
+        });
+        self.innermost[root as usize] = before;
+        with.saturating_sub(without)
     }
 
     /// The order that a tensor is given, if its channels are to become innermost.
@@ -224,12 +265,13 @@ impl Groups {
         last(graph.tensor(tensor).dim_order()).filter(|_| self.innermost[root])
     }
 
-    fn moves_nothing(&mut self, graph: &PlanGraph<'_>, permutation: &Permutation) -> bool {
-        let [from, to] = [permutation.from, permutation.to].map(|id| tensor(graph, id));
+    fn moves_nothing(&mut self, graph: &PlanGraph<'_>, permutation: usize) -> bool {
+        let Permutation { from, to, .. } = self.permutations[permutation];
+        let [from, to] = [from, to].map(|id| tensor(graph, id));
         let (Some(from), Some(to)) = (from, to) else { return false };
         let [from, to] =
             [from, to].map(|tensor| self.reordered(graph, tensor).unwrap_or_else(|| graph.tensor(tensor).dim_order()));
-        permutation.moves_nothing(graph, from, to)
+        self.permutations[permutation].moves_nothing(graph, from, to)
     }
 
     /// Joins the input and the output of pooling, but where the order of the output alone is fixed: as it is, it is written
@@ -244,8 +286,8 @@ impl Groups {
     }
 
     fn fix(&mut self, tensor: u32) {
-        let root = self.root(tensor);
-        self.fixed[root as usize] = true;
+        let root = self.root(tensor) as usize;
+        (self.fixed[root], self.held[root]) = (true, true);
     }
 
     fn visit(&mut self, graph: &PlanGraph<'_>, kind: &PlanInstructionKind) {
@@ -392,6 +434,10 @@ impl Groups {
         }
         if grouped {
             self.join(input, output);
+        }
+        for image in [input, output] {
+            let root = self.root(image);
+            self.convolved[root as usize] += 1;
         }
         let root = self.root(output);
         self.pays[root as usize] = true;

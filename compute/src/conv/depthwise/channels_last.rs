@@ -211,6 +211,8 @@ impl Stretch<'_, '_, '_> {
             (_, 1, 3, 2) => self.pairs::<F, 3, 2, 1>(floats),
             (_, 1, 5, 1) => self.pairs::<F, 5, 1, 1>(floats),
             (_, 1, 5, 2) => self.pairs::<F, 5, 2, 1>(floats),
+            (_, 1, 7.., 1) => self.long::<F, 1>(floats),
+            (_, 1, 7.., 2) => self.long::<F, 2>(floats),
             _ => self.blocks(floats),
         }
     }
@@ -229,6 +231,24 @@ impl Stretch<'_, '_, '_> {
                 // The last block begins early enough to be whole.
                 first = first.min(channels - VECTOR);
                 floats.apart(Near::<WIDTH, STRIDE, GROUP, 1> { line: &mut *self, first });
+                VECTOR
+            };
+        }
+    }
+
+    /// Two vectors of channels at a time where windows have many taps a line, next to each other.
+    #[inline(always)]
+    fn long<F: Floats, const STRIDE: usize>(&mut self, floats: F) {
+        let channels = self.window.channels();
+        let mut first = 0;
+        while first < channels {
+            first += if F::TILES > 1 && channels - first >= 2 * VECTOR {
+                floats.apart(Long::<STRIDE, 2> { line: &mut *self, first });
+                2 * VECTOR
+            } else {
+                // The last block begins early enough to be whole.
+                first = first.min(channels - VECTOR);
+                floats.apart(Long::<STRIDE, 1> { line: &mut *self, first });
                 VECTOR
             };
         }
@@ -310,7 +330,7 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, con
         let is_kept = GROUP == 1 && WIDTH == 3 && down.kernel == WIDTH && F::TILES > 1;
         let mut kept = [[[floats.splat(0.0); TILES]; WIDTH]; WIDTH];
         for (row, kept) in kept.iter_mut().enumerate().take(if is_kept { WIDTH } else { 0 }) {
-            *kept = window.factors(floats, line.weights, row, first);
+            *kept = window.factors(floats, line.weights, row * WIDTH, first);
         }
         for y in 0..lines {
             for x in (0..count).step_by(PIXELS) {
@@ -324,6 +344,30 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, con
                 } else {
                     window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
                 }
+                line.write(floats, [y, x, first], &sums);
+            }
+        }
+    }
+}
+
+/// [`Near`] of windows with many taps a line.
+struct Long<'b, 'l, 'a, 'o, const STRIDE: usize, const TILES: usize> {
+    line: &'b mut Stretch<'l, 'a, 'o>,
+    first: usize,
+}
+
+impl<F: Floats, const STRIDE: usize, const TILES: usize> Apart<F> for Long<'_, '_, '_, '_, STRIDE, TILES> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Long { line, first } = self;
+        let (start, [_, down, right]) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides);
+        let [lines, count] = line.counts;
+        for y in 0..lines {
+            for x in (0..count).step_by(PIXELS) {
+                let mut sums = start;
+                let at = [down.kernel, line.columns, y * down.stride * line.columns + x * STRIDE];
+                let taps = (right.kernel, line.weights);
+                line.window.add_long_lines::<F, TILES, PIXELS, STRIDE>(floats, taps, at, first, &mut sums);
                 line.write(floats, [y, x, first], &sums);
             }
         }

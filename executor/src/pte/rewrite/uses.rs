@@ -35,6 +35,16 @@ pub struct Use {
     pub pinned: bool,
     /// The tensor whose bytes every read of this one finds. It has no bytes of its own.
     pub view_of: Option<u32>,
+    /// It is pinned, and not because it is an output.
+    held: bool,
+}
+
+impl Use {
+    /// Returns whether it is pinned because it is an output, and for no other reason: one instruction writes it, and every read
+    /// finds what that wrote.
+    pub fn is_only_output(&self) -> bool {
+        self.pinned && !self.held && self.writes == 1 && self.view_of.is_none()
+    }
 }
 
 impl Uses {
@@ -56,7 +66,7 @@ impl Uses {
         for &input in &graph.inputs {
             each(graph, input, |tensor| {
                 uses.write_tensor(tensor)?;
-                uses.by_tensor[tensor as usize].pinned = true;
+                uses.pin(tensor);
                 Some(())
             })?;
         }
@@ -66,7 +76,10 @@ impl Uses {
         for &output in &graph.outputs {
             each(graph, output, |tensor| {
                 uses.read_tensor(graph, tensor)?;
-                uses.pin(tensor);
+                let owner = uses.by_tensor[tensor as usize].view_of.unwrap_or(tensor);
+                for tensor in [tensor, owner] {
+                    uses.by_tensor[tensor as usize].pinned = true;
+                }
                 Some(())
             })?;
         }
@@ -79,8 +92,9 @@ impl Uses {
         }
         // What a pinned tensor's views show stays too.
         for tensor in 0..tensors {
-            if let Use { pinned: true, view_of: Some(base), .. } = uses.by_tensor[tensor] {
-                uses.by_tensor[base as usize].pinned = true;
+            if let Use { pinned: true, view_of: Some(base), held, .. } = uses.by_tensor[tensor] {
+                let base = &mut uses.by_tensor[base as usize];
+                (base.pinned, base.held) = (true, base.held || held);
             }
         }
         Some(uses)
@@ -166,10 +180,10 @@ impl Uses {
     }
 
     fn pin(&mut self, tensor: u32) {
-        let tensor = &mut self.by_tensor[tensor as usize];
-        tensor.pinned = true;
-        if let Some(base) = tensor.view_of {
-            self.by_tensor[base as usize].pinned = true;
+        let owner = self.by_tensor[tensor as usize].view_of.unwrap_or(tensor);
+        for tensor in [tensor, owner] {
+            let tensor = &mut self.by_tensor[tensor as usize];
+            (tensor.pinned, tensor.held) = (true, true);
         }
     }
 

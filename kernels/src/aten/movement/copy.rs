@@ -1,6 +1,6 @@
 //! Copies: of the same type, to another type, to another dim order, onto a larger shape.
 
-use edgepack_executor::kernel::{Kernel, KernelContext, KernelError, Prepare, Run};
+use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run};
 use edgepack_format::tensor::Dims;
 
 use super::row;
@@ -47,6 +47,15 @@ fn onto(args: &Prepare<'_>, out: usize, count: usize) -> Result<Box<dyn Run>, Ke
         assign(change, &views.tensor(SRC)?, &mut views.out(out)?, views.scratch()?)
     }))
 }
+
+/// A copy in the order of the output, which rewrites put behind what computes it in another: `self`, `out`.
+pub(crate) static REORDERED: Kernel = Kernel {
+    name: "edgepack::reordered.out",
+    schema: "(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    alias: Alias::Disjoint,
+    is_pure: true,
+    prepare: |args| same(args, 1),
+};
 
 macro_rules! copies {
     ($($name:literal => $prepare:ident;)*) => {
