@@ -9,14 +9,17 @@ use super::tiles::Part;
 use super::{Gemm, Mat, Operand, Terms, single};
 use crate::error::Error;
 use crate::simd::float_path::FloatPath;
+use crate::simd::floats::LANES;
 use crate::simd::run_wide;
 use crate::threads::{self, Cost, WriteAll, WriteColumns, even, for_each};
 
 /// `f32` with the vector units of the machine, several threads if the pool has them.
 pub struct Fast;
 
-/// Up to this many multiplications plain loops are faster than filling panels and handing work to threads.
+/// Up to this many multiplications filling panels and handing work to threads takes longer than it saves.
 const SMALL: usize = 1 << 12;
+/// Up to this many results of a small product are faster as dot products than by the rows of panels.
+const DOTS: usize = 1 << 7;
 /// A multiplication and an addition in a product of matrices: from 0.008 ns to 0.03 ns, by machine.
 const MULTIPLICATION: Cost = Cost::nanoseconds(0.016);
 /// Bytes of a packed operand that are read once for each part of the rows without costing time: they stay in a cache.
@@ -33,6 +36,12 @@ impl Fast {
     pub fn is_small(rows: usize, inner: usize, cols: usize) -> bool {
         rows.saturating_mul(inner).saturating_mul(cols) <= SMALL
     }
+}
+
+/// Returns whether a small product with a matrix whose rows are not dense is left to the loops of larger ones.
+fn pays_beyond(lhs: Mat<'_, f32>, rhs: Mat<'_, f32>) -> bool {
+    let is_long = lhs.rows <= single::MOST_ROWS && lhs.col_stride == 1 && rhs.rows >= LANES;
+    rhs.row_stride == 1 && (is_long || lhs.rows * rhs.cols > DOTS)
 }
 
 impl Gemm<f32> for Fast {
@@ -56,7 +65,12 @@ impl Gemm<f32> for Fast {
         if let Some(packed) = packed {
             packed.expect(&mat)?;
             multiply_blocks(out, lhs, packed, terms);
-        } else if Fast::is_small(lhs.rows, lhs.cols, mat.cols) {
+            return Ok(());
+        }
+        let is_small = Fast::is_small(lhs.rows, lhs.cols, mat.cols);
+        if is_small && mat.col_stride == 1 {
+            single::few_times_rows(out, lhs, mat, terms);
+        } else if is_small && !pays_beyond(lhs, mat) {
             run_wide(Product { out, lhs, rhs: mat, terms });
         } else if lhs.rows == 1 && mat.col_stride == 1 {
             single::times_rows(out, lhs, mat, terms);

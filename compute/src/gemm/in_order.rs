@@ -29,10 +29,10 @@ impl Gemm<f32> for InOrder {
         if let Some(packed) = packed {
             packed.expect(&mat)?;
             multiply_blocks(out, lhs, packed, terms);
-        } else if mat.col_stride == 1 && (lhs.rows == 1 || Fast::is_small(lhs.rows, lhs.cols, mat.cols)) {
-            for (row, out) in out.chunks_exact_mut(mat.cols.max(1)).enumerate() {
-                single::times_rows(out, lhs.rows(row, 1), mat, terms.of_rows(row, 1));
-            }
+        } else if mat.col_stride == 1 && Fast::is_small(lhs.rows, lhs.cols, mat.cols) {
+            single::few_times_rows(out, lhs, mat, terms);
+        } else if mat.col_stride == 1 && lhs.rows == 1 {
+            single::times_rows(out, lhs, mat, terms);
         } else {
             multiply_blocks(out, lhs, &mat, terms);
         }

@@ -2,7 +2,7 @@
 
 use super::tiles::{load, store};
 use super::{Bias, Mat, Terms};
-use crate::simd::apart::Apart;
+use crate::simd::apart::{Apart, each_row};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, Line, WithFloats};
 use crate::threads::{Cost, for_each_piece_at};
@@ -98,15 +98,17 @@ pub(crate) fn add_rows<F: Floats, const ROWS: usize>(
     }
 }
 
-/// The most rows that are multiplied with a matrix as it is stored.
+/// The most rows whose sums of several vectors of columns stay in registers.
 pub(super) const MOST_ROWS: usize = 4;
+/// The most rows whose sums of a vector of columns do.
+const NARROW_ROWS: usize = 8;
 /// Columns that are read at once, or sums of one column: as many as hide how long an addition takes.
 const COLUMNS: usize = 4;
 /// Vectors of a row whose sums stay in registers.
 const VECTORS: usize = 4;
 
-/// Rows, up to [`MOST_ROWS`], times a matrix with dense rows, on this thread: the sums of neighbouring columns stay in
-/// registers. A column is summed as that of [`times_rows`].
+/// A few rows times a matrix with dense rows, on this thread: the sums of neighbouring columns stay in registers, and the matrix is
+/// read again after [`MOST_ROWS`] rows, or [`NARROW_ROWS`]. A column is summed as that of [`times_rows`].
 pub(super) fn few_times_rows(out: &mut [f32], lhs: Mat<'_, f32>, rhs: Mat<'_, f32>, terms: Terms<'_, f32>) {
     FloatPath::best().run(FewRows { lhs, rhs, terms, out });
 }
@@ -135,71 +137,78 @@ impl FewRows<'_, '_> {
     /// All rows, so many vectors of each at a time.
     #[inline(always)]
     fn vectors<F: Floats, const TILES: usize>(&mut self, floats: F) {
-        match self.lhs.rows {
-            0 => {}
-            1 => self.rows::<F, 1, TILES>(floats),
-            2 => self.rows::<F, 2, TILES>(floats),
-            3 => self.rows::<F, 3, TILES>(floats),
-            4 => self.rows::<F, MOST_ROWS, TILES>(floats),
-            rows => unreachable!("{rows} rows, which are up to {MOST_ROWS}"),
+        let is_narrow = F::TILES > 1 && self.rhs.cols < TILES * LANES;
+        let mut row = 0;
+        while row < self.lhs.rows {
+            row += match self.lhs.rows - row {
+                1 => self.rows::<F, 1, TILES>(floats, row),
+                2 => self.rows::<F, 2, TILES>(floats, row),
+                3 => self.rows::<F, 3, TILES>(floats, row),
+                NARROW_ROWS.. if is_narrow => self.rows::<F, NARROW_ROWS, 1>(floats, row),
+                _ => self.rows::<F, MOST_ROWS, TILES>(floats, row),
+            };
         }
     }
 
-    /// All columns of `ROWS` rows, so many vectors of them at a time, and the last ones a vector at a time.
+    /// All columns of `ROWS` rows from one on, so many vectors of them at a time, and the last ones a vector at a time. Returns how
+    /// many rows those are.
     #[inline(always)]
-    fn rows<F: Floats, const ROWS: usize, const TILES: usize>(&mut self, floats: F) {
+    fn rows<F: Floats, const ROWS: usize, const TILES: usize>(&mut self, floats: F, row: usize) -> usize {
         let columns = self.rhs.cols;
         let whole = columns - columns % (TILES * LANES);
         for first in (0..whole).step_by(TILES * LANES) {
-            floats.apart(Sums::<ROWS, TILES> { rows: &mut *self, first });
+            floats.apart(Sums::<ROWS, TILES> { rows: &mut *self, row, first });
         }
         for first in (whole..columns).step_by(LANES) {
-            floats.apart(Sums::<ROWS, 1> { rows: &mut *self, first });
+            floats.apart(Sums::<ROWS, 1> { rows: &mut *self, row, first });
         }
+        ROWS
     }
 }
 
-/// Vectors of columns of `ROWS` rows from `first` on: a function of its own, so that sums stay in registers.
+/// Vectors of columns from `first` on of `ROWS` rows from `row` on: a function of its own, so that sums stay in registers.
 struct Sums<'b, 'a, 'o, const ROWS: usize, const TILES: usize> {
     rows: &'b mut FewRows<'a, 'o>,
+    row: usize,
     first: usize,
 }
 
 impl<F: Floats, const ROWS: usize, const TILES: usize> Apart<F> for Sums<'_, '_, '_, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
-        let Sums { rows: FewRows { lhs, rhs, terms: Terms { alpha, beta, bias }, out }, first } = self;
+        let Sums { rows: FewRows { lhs, rhs, terms: Terms { alpha, beta, bias }, out }, row: from, first } = self;
         let columns = rhs.cols;
         let width = (TILES * LANES).min(columns - first);
         let mut sums = [[floats.splat(0.0); TILES]; ROWS];
-        for (row, sums) in sums.iter_mut().enumerate() {
+        each_row!(row < ROWS => {
             if *beta != 0.0 {
-                let old = load::<F, TILES>(floats, &out[row * columns + first..][..width]);
-                for (sum, old) in sums.iter_mut().zip(old) {
+                let old = load::<F, TILES>(floats, &out[(from + row) * columns + first..][..width]);
+                for (sum, old) in sums[row].iter_mut().zip(old) {
                     *sum = floats.fma(floats.splat(*beta), old, *sum);
                 }
             }
             let bias = match bias {
-                Bias::None => continue,
-                Bias::Row(bias) => load::<F, TILES>(floats, &bias[first..][..width]),
-                Bias::Column(bias) => [floats.splat(bias[row]); TILES],
+                Bias::None => None,
+                Bias::Row(bias) => Some(load::<F, TILES>(floats, &bias[first..][..width])),
+                Bias::Column(bias) => Some([floats.splat(bias[from + row]); TILES]),
             };
-            for (sum, bias) in sums.iter_mut().zip(bias) {
+            for (sum, bias) in sums[row].iter_mut().zip(bias.into_iter().flatten()) {
                 *sum = floats.fma(floats.splat(1.0), bias, *sum);
             }
-        }
+        });
         for k in 0..rhs.rows {
             let weights = load::<F, TILES>(floats, &rhs.data[k * rhs.row_stride + first..][..width]);
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let factor = floats.splat(*alpha * lhs.data[row * lhs.row_stride + k * lhs.col_stride]);
-                for (sum, weights) in sums.iter_mut().zip(weights) {
+            let factors = &lhs.data[from * lhs.row_stride + k * lhs.col_stride..];
+            each_row!(row < ROWS => {
+                let factor = floats.splat(*alpha * factors[row * lhs.row_stride]);
+                for (sum, weights) in sums[row].iter_mut().zip(weights) {
                     *sum = floats.fma(factor, weights, *sum);
                 }
-            }
+            });
         }
-        for (row, sums) in sums.iter().enumerate() {
-            store::<F, TILES>(floats, *sums, &mut out[row * columns + first..][..width]);
-        }
+        each_row!(row < ROWS => {
+            store::<F, TILES>(floats, sums[row], &mut out[(from + row) * columns + first..][..width]);
+        });
     }
 }
 
