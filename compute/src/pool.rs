@@ -56,14 +56,25 @@ impl Axis {
         }
     }
 
-    /// Taps inside the input or its padding.
-    fn padded(&self, place: usize) -> usize {
+    /// Taps inside the input or its padding, of a window that has these inside the input.
+    fn padded(&self, place: usize, taps: Taps) -> usize {
         match self {
             Axis::Sliding(slide) => {
                 let start = place * slide.stride;
                 (slide.input + 2 * slide.padding).saturating_sub(start).min(slide.kernel)
             }
-            Axis::Adaptive { .. } => self.taps(place).count,
+            Axis::Adaptive { .. } => taps.count,
+        }
+    }
+
+    /// The same windows as sliding ones, if they are: those that divide the input into equal parts.
+    fn sliding(self) -> Axis {
+        match self {
+            Axis::Adaptive { input, out } if input > 0 && out > 0 && input.is_multiple_of(out) => {
+                let kernel = input / out;
+                Axis::Sliding(Slide { input, kernel, stride: kernel, padding: 0, dilation: 1 })
+            }
+            axis => axis,
         }
     }
 }
@@ -100,7 +111,8 @@ impl Windows {
     ///
     /// If a slice is shorter than the windows say.
     pub fn greatest<T: Number>(&self, data: &[T], out: &mut [T], places: &mut [i64]) {
-        self.run(data, &Greatest, self.everything(), |at, (value, place): (T::Compute, usize)| {
+        let windows = self.sliding();
+        windows.run(data, &Greatest, windows.everything(), |at, (value, place): (T::Compute, usize)| {
             out[at] = value.cast();
             places[at] = place as i64;
         });
@@ -112,12 +124,13 @@ impl Windows {
     ///
     /// If a slice is shorter than the windows say.
     pub fn greatest_values<T: Number>(&self, data: &[T], out: &mut [T]) {
+        let windows = self.sliding();
         if let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
-            && self.greatest_vectors(data, out)
+            && windows.greatest_vectors(data, out)
         {
             return;
         }
-        self.share(data, &GreatestValue, out);
+        windows.share(data, &GreatestValue, out);
     }
 
     /// Computes the average of every window; integers are divided towards zero.
@@ -126,12 +139,18 @@ impl Windows {
     ///
     /// If a slice is shorter than the windows say.
     pub fn average<T: Number>(&self, data: &[T], average: Average, out: &mut [T]) {
+        let windows = self.sliding();
         if let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
-            && self.average_vectors(data, average, out)
+            && windows.average_vectors(data, average, out)
         {
             return;
         }
-        self.share(data, &average, out);
+        windows.share(data, &average, out);
+    }
+
+    /// The same windows, sliding where they can.
+    fn sliding(&self) -> Windows {
+        Windows { axes: self.axes.map(Axis::sliding), ..*self }
     }
 
     /// All images, channels and rows.
@@ -205,18 +224,18 @@ impl Windows {
                     let height = self.axes[1].taps(y);
                     let to = to + z * out.strides[0] + y * out.strides[1];
                     let inner = if L == 1 { self.inner(height, depth) } else { 0..0 };
+                    let padded = self.axes[0].padded(z, depth) * self.axes[1].padded(y, height);
                     for x in (0..inner.start).chain(inner.end..out.sizes[2]) {
                         let width = self.axes[2].taps(x);
                         let mut accs = [pool.start(); L];
                         self.window(data, pool, &mut accs[..lanes], [depth, height, width]);
                         let inside = depth.count * height.count * width.count;
-                        let padded = self.axes[0].padded(z) * self.axes[1].padded(y) * self.axes[2].padded(x);
+                        let padded = padded * self.axes[2].padded(x, width);
                         for (lane, &acc) in accs[..lanes].iter().enumerate() {
                             let to = to + x * out.strides[2] + lane * out.channels.1;
                             emit(to, pool.finish(acc, inside, padded));
                         }
                     }
-                    let padded = self.axes[0].padded(z) * self.axes[1].padded(y);
                     self.row(data, pool, inner, [depth, height], |x, acc, inside, width| {
                         emit(to + x * out.strides[2], pool.finish(acc, inside, padded * width));
                     });

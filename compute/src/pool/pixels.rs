@@ -108,7 +108,7 @@ impl Windows {
                 all = reduce.add(floats, all, values);
             }
         }
-        reduce.finish(floats, all, height.count * width.count, down.padded(y) * right.padded(x))
+        reduce.finish(floats, all, height.count * width.count, down.padded(y, height) * right.padded(x, width))
     }
 }
 

@@ -55,7 +55,7 @@ impl Windows {
             images.is_placed_as(&order(images.batch.0, images.channels.0, images.sizes))
         };
         // One layer, and no padding before or behind it that might count.
-        if input.sizes[0] != 1 || to.sizes[0] != 1 || axes[0].padded(0) != 1 {
+        if input.sizes[0] != 1 || to.sizes[0] != 1 || axes[0].padded(0, axes[0].taps(0)) != 1 {
             return false;
         }
         let out = &mut out[..to.batch.0 * to.area() * to.channels.0];
@@ -117,8 +117,8 @@ impl Windows {
     fn planes<R: Reduce>(&self, padded: &Padded, data: &[f32], reduce: R, out: &mut [f32]) {
         let Windows { input, out: to, axes } = self;
         let (path, [_, height, width], area) = (FloatPath::best(), to.sizes, to.area().max(1));
-        let inside = axes[1].taps(0).count * axes[2].taps(0).count;
-        let counts = [inside, axes[1].padded(0) * axes[2].padded(0)];
+        let [down, right] = [axes[1].taps(0), axes[2].taps(0)];
+        let counts = [down.count * right.count, axes[1].padded(0, down) * axes[2].padded(0, right)];
         for_each_piece_at(self.cost(), out, area, |start, out| {
             let mut band = [R::NOTHING; PADDED];
             for (index, out) in out.chunks_exact_mut(area).enumerate() {
