@@ -92,6 +92,41 @@ fn sizes_that_may_change_are_left_alone() {
     assert_eq!(names.iter().filter(|name| is_copy(name)).count(), 4, "{names:?}");
 }
 
+/// Names of what runs where an image of a convolution is `seen` in another way, and its pixels come first then.
+fn seen(see: impl FnOnce(&mut Placed, Id) -> (Id, Vec<i32>)) -> Vec<String> {
+    let mut a = Placed::new(false);
+    let x = a.value(&[1, 3, 5, 7]);
+    let image = a.convolved(x, [3, 8], [1, 5, 7]);
+    let (image, sizes) = see(&mut a, image);
+    let rank = sizes.len() as i32;
+    let dims: Vec<i32> = [0].into_iter().chain(2..rank).chain([1]).collect();
+    let sizes: Vec<i32> = dims.iter().map(|&dim| sizes[dim as usize]).collect();
+    let pixels = a.permuted(image, &dims, &sizes);
+    let last = a.relu(pixels, &sizes);
+    a.a.inputs(&[x]);
+    a.a.outputs(&[last]);
+    runs_alike(&a.a, &[1, 3, 5, 7], Apart::Nothing)
+}
+
+#[test]
+fn images_are_seen_as_lines_of_pixels_without_moving() {
+    for copied in [false, true] {
+        let names = seen(|a, image| (a.viewed(image, &[1, 8, 35], copied), vec![1, 8, 35]));
+        assert_eq!(names, ["aten::convolution.out", "aten::relu.out"], "{copied}");
+    }
+}
+
+#[test]
+fn parts_of_lines_have_the_order_of_their_image() {
+    let names = seen(|a, image| {
+        let [dim, start, end, step] = [2, 1, 4, 1].map(|number| a.a.int(number));
+        let part = a.value(&[1, 8, 3, 7]);
+        a.a.call("aten::slice_copy.Tensor_out", &[image, dim, start, end, step, part, part]);
+        (part, vec![1, 8, 3, 7])
+    });
+    assert_eq!(names, ["aten::convolution.out", "aten::slice_copy.Tensor_out", "aten::relu.out"]);
+}
+
 /// A copy of a value between two others, of which `make` makes the middle one, and its sizes.
 fn between(sizes: &[i32], make: impl FnOnce(&mut Placed, Id) -> (Id, Vec<i32>)) -> Vec<String> {
     let mut a = Placed::new(false);

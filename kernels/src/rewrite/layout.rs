@@ -83,8 +83,11 @@ const PARTS: &[(&str, &[usize])] = images! {
     "aten::split_with_sizes_copy.out": "self" "dim" "out";
 };
 
+/// Channels that loops compute at once.
+const LANES: usize = 16;
+
 /// Operators that read an image in any order.
-const READS_ANY_ORDER: &[&str] = &["aten::mean.out", REORDERED.name];
+const READS_ANY_ORDER: &[&str] = &["aten::mean.out", "aten::select_copy.int_out", REORDERED.name];
 
 /// Operators that read and write images in any order, of which each may have its own.
 const ANY_ORDER: &[&str] = &[
@@ -120,17 +123,19 @@ impl Rewrite for ChannelsLast {
     }
 }
 
-/// Returns whether a value names the dimension of an image that has the channels.
-fn is_channels(graph: &PlanGraph<'_>, id: ValueId, image: ValueId) -> bool {
-    tensor(graph, image).is_some_and(|image| dim(graph, id, graph.tensor(image).bounds().len()) == Some(1))
+/// Returns whether an operator of [`PARTS`] divides the channels of an image, or cuts a part out of it.
+fn cuts(graph: &PlanGraph<'_>, name: &str, along: ValueId, image: ValueId) -> bool {
+    let along = tensor(graph, image).and_then(|image| dim(graph, along, graph.tensor(image).bounds().len()));
+    along == Some(1) || along.is_some_and(|dim| dim > 1 && name == PARTS[0].0)
 }
 
-/// Returns whether two tensors have the same images, with or without dimensions of 1.
+/// Returns whether two tensors have the same images, whose pixels may be in lines or in one, so that they are the same bytes if
+/// both have one order.
 fn same_images(graph: &PlanGraph<'_>, a: u32, b: u32) -> bool {
     let (a, b) = (graph.tensor(a), graph.tensor(b));
-    let spatial = |sizes: &[usize]| sizes[2..].iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
+    let pixels = |sizes: &[usize]| sizes[2..].iter().try_fold(1usize, |all, &size| all.checked_mul(size));
     let both = [a, b].iter().all(|image| last(image.dim_order()).is_some());
-    both && a.dtype() == b.dtype() && a.bounds()[..2] == b.bounds()[..2] && spatial(a.bounds()) == spatial(b.bounds())
+    both && a.dtype() == b.dtype() && a.bounds()[..2] == b.bounds()[..2] && pixels(a.bounds()) == pixels(b.bounds())
 }
 
 /// Tensors that share an order, as trees.
@@ -330,8 +335,8 @@ impl Groups {
         }
         if let Some(&(_, &[image, dim, parts])) = PARTS.iter().find(|(part, _)| *part == name) {
             return match (ids.get(image), ids.get(dim), ids.get(parts)) {
-                // Who takes pixels apart does not ask for channels next to each other.
-                (Some(&image), Some(&along), Some(&parts)) if is_channels(graph, along, image) => {
+                // Who takes pixels apart does not ask for channels next to each other; who cuts an end off may.
+                (Some(&image), Some(&along), Some(&parts)) if cuts(graph, name, along, image) => {
                     self.same(graph, image, &[parts]);
                 }
                 _ => self.fix_all(graph, ids),
@@ -430,6 +435,11 @@ impl Groups {
         // none from one order to the other.
         let channels = bounds(input)[1];
         if per_group == 1 && grouped && bounds(output)[1] != channels {
+            return self.fix_all(graph, ids);
+        }
+        // Nor have groups of less than a vector of channels and windows of more than three in a line.
+        let wide = weight.and_then(|sizes| sizes.last()).is_some_and(|&taps| taps > 3);
+        if grouped && (2..LANES).contains(&per_group) && wide {
             return self.fix_all(graph, ids);
         }
         if grouped {

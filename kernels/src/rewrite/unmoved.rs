@@ -50,8 +50,19 @@ fn unmoved(graph: &PlanGraph<'_>, name: &str, args: &[ValueId]) -> Option<[u32; 
     let [from, to] = tensors(from, to)?;
     let (input, output) = (graph.tensor(from), graph.tensor(to));
     let in_index_order = |tensor: &PlanTensor<'_>| tensor.dim_order().is_sorted();
-    let stays = in_index_order(&input) && in_index_order(&output) || without_ones(&input) == without_ones(&output);
+    let stays = in_index_order(&input) && in_index_order(&output)
+        || without_ones(&input) == without_ones(&output)
+        || same_pixels(&input, &output);
     stays.then_some([from, to])
+}
+
+/// Returns whether both have their channels innermost, and the same pixels, in lines or in one.
+fn same_pixels(a: &PlanTensor<'_>, b: &PlanTensor<'_>) -> bool {
+    let innermost = |tensor: &PlanTensor<'_>| match tensor.dim_order() {
+        [0, pixels @ .., 1] => !pixels.is_empty() && pixels.is_sorted(),
+        _ => false,
+    };
+    innermost(a) && innermost(b) && a.bounds()[..2] == b.bounds()[..2]
 }
 
 /// Sizes of a tensor, and their places in memory, without those of 1.

@@ -87,7 +87,11 @@ fn orders(rank: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn sums_agree_with_plain_loops_for_all_shapes_and_types() {
-    let shapes: [(&[usize], &[usize]); 9] = [
+    let shapes: [(&[usize], &[usize]); 12] = [
+        // Stored alike, and with as many elements but stored in another order.
+        (&[2, 3, 4, 5], &[1, 1, 1, 1]),
+        (&[1, 1, 6], &[1, 6]),
+        (&[1, 6, 1], &[6, 1]),
         (&[2, 3, 4, 5], &[2, 3, 4, 5]),
         (&[2, 3, 4, 5], &[3, 1, 1]),
         (&[1, 3, 1, 5], &[2, 1, 4, 1]),
