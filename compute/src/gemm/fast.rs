@@ -41,7 +41,8 @@ impl Fast {
 /// Returns whether a small product with a matrix whose rows are not dense is left to the loops of larger ones.
 fn pays_beyond(lhs: Mat<'_, f32>, rhs: Mat<'_, f32>) -> bool {
     let is_long = lhs.rows <= single::MOST_ROWS && lhs.col_stride == 1 && rhs.rows >= LANES;
-    rhs.row_stride == 1 && (is_long || lhs.rows * rhs.cols > DOTS)
+    // Sums of nothing have no panels.
+    rhs.row_stride == 1 && rhs.rows > 0 && (is_long || lhs.rows * rhs.cols > DOTS)
 }
 
 impl Gemm<f32> for Fast {

@@ -5,8 +5,10 @@
 
 use super::blocks::Packed;
 use super::fast::{Fast, multiply_blocks};
+use super::plain::Product;
 use super::{Gemm, Mat, Operand, Terms, single};
 use crate::error::Error;
+use crate::simd::run_wide;
 
 /// `f32` as XNNPACK sums it: [`Fast`], but for products for which that takes other loops.
 pub struct InOrder;
@@ -33,6 +35,8 @@ impl Gemm<f32> for InOrder {
             single::few_times_rows(out, lhs, mat, terms);
         } else if mat.col_stride == 1 && lhs.rows == 1 {
             single::times_rows(out, lhs, mat, terms);
+        } else if mat.rows == 0 {
+            run_wide(Product { out, lhs, rhs: mat, terms });
         } else {
             multiply_blocks(out, lhs, &mat, terms);
         }

@@ -47,12 +47,12 @@ impl PlanGraph<'_> {
         Some(())
     }
 
-    /// The first instruction that writes a tensor.
+    /// The first instruction whose result is a tensor: it writes the whole of it, and does not read it.
     fn writer(&self, tensor: u32) -> Option<(usize, usize)> {
         let writes = |instruction: &PlanInstruction| {
             let PlanInstructionKind::Kernel { operator, args } = instruction.kind else { return false };
-            let outs = self.operators[operator as usize].info.outs();
-            let written = self.args[args.range()].iter().enumerate().filter(|(arg, _)| outs & bit(*arg) != 0);
+            let results = self.operators[operator as usize].info.results();
+            let written = self.args[args.range()].iter().enumerate().filter(|(arg, _)| results & bit(*arg) != 0);
             written.flat_map(|(_, &id)| self.state.tensors_of(id)).any(|written| written == tensor)
         };
         let places = self.chains.iter().enumerate();
