@@ -7,6 +7,7 @@ mod byte_layout;
 mod chosen;
 mod commands;
 mod comments;
+mod copied_outputs;
 mod copies;
 mod data_files;
 mod diff;

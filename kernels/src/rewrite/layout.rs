@@ -238,7 +238,7 @@ impl Groups {
         }
     }
 
-    /// The groups that are permuted, and the permutations of each.
+    /// The groups that are permuted, in order, and the permutations of each.
     fn permuted(&mut self, graph: &PlanGraph<'_>) -> Vec<(u32, Vec<usize>)> {
         let mut of_roots: Vec<(u32, usize)> = Vec::new();
         for index in 0..self.permutations.len() {

@@ -211,9 +211,9 @@ impl Stretch<'_, '_, '_> {
             (_, 1, 3, 2) => self.pairs::<F, 3, 2, 1>(floats),
             (_, 1, 5, 1) => self.pairs::<F, 5, 1, 1>(floats),
             (_, 1, 5, 2) => self.pairs::<F, 5, 2, 1>(floats),
-            (_, 1, 7.., 1) => self.long::<F, 1>(floats),
-            (_, 1, 7.., 2) => self.long::<F, 2>(floats),
-            _ => self.blocks(floats),
+            (_, 1, 7.., 1) => self.blocks::<F, 1>(floats),
+            (_, 1, 7.., 2) => self.blocks::<F, 2>(floats),
+            _ => self.blocks::<F, 0>(floats),
         }
     }
 
@@ -236,41 +236,24 @@ impl Stretch<'_, '_, '_> {
         }
     }
 
-    /// Two vectors of channels at a time where windows have many taps a line, next to each other.
+    /// Some vectors of channels at a time: of windows that are `STRIDE` apart and have many taps a line, next to each other, or, if
+    /// that is 0, of any windows.
     #[inline(always)]
-    fn long<F: Floats, const STRIDE: usize>(&mut self, floats: F) {
-        let channels = self.window.channels();
-        let mut first = 0;
-        while first < channels {
-            first += if F::TILES > 1 && channels - first >= 2 * VECTOR {
-                floats.apart(Long::<STRIDE, 2> { line: &mut *self, first });
-                2 * VECTOR
-            } else {
-                // The last block begins early enough to be whole.
-                first = first.min(channels - VECTOR);
-                floats.apart(Long::<STRIDE, 1> { line: &mut *self, first });
-                VECTOR
-            };
-        }
-    }
-
-    /// Some vectors of channels at a time, whatever the windows are.
-    #[inline(always)]
-    fn blocks<F: Floats>(&mut self, floats: F) {
+    fn blocks<F: Floats, const STRIDE: usize>(&mut self, floats: F) {
         let channels = self.window.channels();
         let mut first = 0;
         while first < channels {
             let left = channels - first;
-            first += if F::TILES > 1 && left >= 4 * VECTOR {
-                floats.apart(Any::<4> { line: &mut *self, first });
+            first += if STRIDE == 0 && F::TILES > 1 && left >= 4 * VECTOR {
+                floats.apart(Any::<STRIDE, 4> { line: &mut *self, first });
                 4 * VECTOR
             } else if F::TILES > 1 && left >= 2 * VECTOR {
-                floats.apart(Any::<2> { line: &mut *self, first });
+                floats.apart(Any::<STRIDE, 2> { line: &mut *self, first });
                 2 * VECTOR
             } else {
                 // The last block begins early enough to be whole.
                 first = first.min(channels - VECTOR);
-                floats.apart(Any::<1> { line: &mut *self, first });
+                floats.apart(Any::<STRIDE, 1> { line: &mut *self, first });
                 VECTOR
             };
         }
@@ -350,47 +333,27 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, con
     }
 }
 
-/// [`Near`] of windows with many taps a line.
-struct Long<'b, 'l, 'a, 'o, const STRIDE: usize, const TILES: usize> {
+/// [`Near`] of any windows, or of those with many taps a line, as [`Stretch::blocks`] says.
+struct Any<'b, 'l, 'a, 'o, const STRIDE: usize, const TILES: usize> {
     line: &'b mut Stretch<'l, 'a, 'o>,
     first: usize,
 }
 
-impl<F: Floats, const STRIDE: usize, const TILES: usize> Apart<F> for Long<'_, '_, '_, '_, STRIDE, TILES> {
-    #[inline(always)]
-    fn run(self, floats: F) {
-        let Long { line, first } = self;
-        let (start, [_, down, right]) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides);
-        let [lines, count] = line.counts;
-        for y in 0..lines {
-            for x in (0..count).step_by(PIXELS) {
-                let mut sums = start;
-                let at = [down.kernel, line.columns, y * down.stride * line.columns + x * STRIDE];
-                let taps = (right.kernel, line.weights);
-                line.window.add_long_lines::<F, TILES, PIXELS, STRIDE>(floats, taps, at, first, &mut sums);
-                line.write(floats, [y, x, first], &sums);
-            }
-        }
-    }
-}
-
-/// [`Near`] of any windows.
-struct Any<'b, 'l, 'a, 'o, const TILES: usize> {
-    line: &'b mut Stretch<'l, 'a, 'o>,
-    first: usize,
-}
-
-impl<F: Floats, const TILES: usize> Apart<F> for Any<'_, '_, '_, '_, TILES> {
+impl<F: Floats, const STRIDE: usize, const TILES: usize> Apart<F> for Any<'_, '_, '_, '_, STRIDE, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
         let Any { line, first } = self;
         let (start, [_, down, right]) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides);
-        let [lines, count] = line.counts;
+        let ([lines, count], window) = (line.counts, line.window);
         for y in 0..lines {
             for x in (0..count).step_by(PIXELS) {
-                let mut sums = start;
-                let at = [y * down.stride * line.columns + x * right.stride, right.stride];
-                line.window.add_taps(floats, (line.taps, line.weights), at, first, &mut sums);
+                let (mut sums, from) = (start, y * down.stride * line.columns + x * right.stride);
+                if STRIDE > 0 {
+                    let (at, taps) = ([down.kernel, line.columns, from], (right.kernel, line.weights));
+                    window.add_long_lines::<F, TILES, PIXELS, STRIDE>(floats, taps, at, first, &mut sums);
+                } else {
+                    window.add_taps(floats, (line.taps, line.weights), [from, right.stride], first, &mut sums);
+                }
                 line.write(floats, [y, x, first], &sums);
             }
         }

@@ -4,7 +4,7 @@
 //! memory outlives a run, and answers only for methods without jumps, where "before" and "after" mean something.
 
 mod content;
-mod copy_output;
+mod copy_outputs;
 mod detach;
 mod fold;
 mod share;

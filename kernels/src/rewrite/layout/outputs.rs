@@ -30,8 +30,8 @@ pub(super) fn copy(graph: &mut PlanGraph<'_>, groups: &mut Groups) -> usize {
     let mut turned = Vec::new();
     for group in outputs.chunk_by(|a, b| a.0 == b.0) {
         let root = group[0].0;
-        let permutations = permuted.iter().find(|(of, _)| *of == root);
-        let spared = permutations.map_or(0, |(_, permutations)| groups.spares(graph, root, permutations));
+        let permutations = permuted.binary_search_by_key(&root, |(of, _)| *of).ok();
+        let spared = permutations.map_or(0, |at| groups.spares(graph, root, &permuted[at].1));
         let becomes_innermost = groups.pays[root as usize] || spared > 0;
         if becomes_innermost && groups.convolved[root as usize] + spared > group.len() {
             turned.extend(group.iter().map(|(_, tensor)| *tensor));
@@ -41,5 +41,5 @@ pub(super) fn copy(graph: &mut PlanGraph<'_>, groups: &mut Groups) -> usize {
         return 0;
     }
     let Ok(operator) = graph.push_operator(&REORDERED) else { return 0 };
-    turned.into_iter().filter_map(|tensor| graph.copy_output(tensor, operator)).count()
+    graph.copy_outputs(&turned, operator)
 }
