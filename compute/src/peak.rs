@@ -9,6 +9,7 @@ use crate::simd::bytes::{Bytes, BytesPath, WithBytes};
 use crate::simd::dot::{CHANNELS, Dot, Group, WithDot};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, Line, WithFloats};
+use crate::simd::matrices::{Inputs, Matrices, Places, ROWS, Sums};
 use crate::simd::path::Path;
 use crate::simd::products::{Near, add_products};
 
@@ -35,14 +36,18 @@ impl Peak {
         let path = FloatPath::best();
         let mut products = 0;
         let product = best(|| products = path.run(Products));
-        // Rows of weights and blocks of pixels have loops of their own; either may be the faster.
+        // Rows of weights and blocks of pixels have loops of their own, and so have matrices; any may be the fastest.
         let (path, of_pixels) = (Path::best(), BytesPath::best());
-        let mut counts = [0; 2];
-        let times = [best(|| counts[0] = path.run(ByteProducts)), best(|| counts[1] = of_pixels.run(PixelProducts))];
-        let rates = [0, 1].map(|kind| counts[kind] as f64 / times[kind].as_secs_f64());
+        let mut counts = [0; 3];
+        let times = [
+            best(|| counts[0] = path.run(ByteProducts)),
+            best(|| counts[1] = of_pixels.run(PixelProducts)),
+            best(|| counts[2] = of_pixels.matrices().map_or(0, matrix_products)),
+        ];
+        let rates = [0, 1, 2].map(|kind| counts[kind] as f64 / times[kind].as_secs_f64());
         Peak {
             multiply_adds: products as f64 / product.as_secs_f64(),
-            byte_multiply_adds: rates[0].max(rates[1]),
+            byte_multiply_adds: rates[0].max(rates[1]).max(rates[2]),
             bytes: (2 * COPIED) as f64 / copy.as_secs_f64(),
         }
     }
@@ -147,6 +152,25 @@ impl WithBytes for PixelProducts {
         }
         if B::TILES >= 4 { multiply!(4) } else { multiply!(1) }
     }
+}
+
+/// Products of matrices that stay in the first level of cache; returns how many.
+fn matrix_products(matrices: Matrices) -> usize {
+    const DEPTH: usize = 64;
+    const TIMES: usize = 100;
+    const TILES: usize = 4;
+    let row = [1; 4 * DEPTH];
+    let inputs = Inputs { bytes: &row, signed: true, places: Places::Steps(0, 0) };
+    let panel = [[Group([1; 4 * CHANNELS]); TILES]; DEPTH];
+    let mut shaped = matrices.shaped(row.len());
+    shaped.start(&[[0; CHANNELS]; TILES]);
+    for _ in 0..TIMES {
+        shaped.add::<TILES>(black_box(&inputs), 0, black_box(&panel));
+    }
+    let mut sums = Sums([[[0; CHANNELS]; TILES]; ROWS]);
+    shaped.sums(&mut sums);
+    black_box(&sums);
+    TIMES * DEPTH * 4 * ROWS * TILES * CHANNELS
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) mod dot;
 pub(crate) mod exponential;
 pub(crate) mod float_path;
 pub(crate) mod floats;
+pub(crate) mod matrices;
 pub(crate) mod path;
 pub(crate) mod products;
 mod table;

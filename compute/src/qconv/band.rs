@@ -45,15 +45,46 @@ impl Shape {
     pub fn place(&self, patches: &Patches<'_>, [y, x]: [usize; 2]) -> usize {
         y * self.pitch + x * patches.sizes[2]
     }
+
+    /// Inputs from what a window sees to what those below and beside it see. Taken where there are several windows, so that
+    /// they are within the image.
+    #[inline(always)]
+    pub fn steps(&self, patches: &Patches<'_>) -> [usize; 2] {
+        let [down, right] = patches.windows.stride;
+        [self.pitch.saturating_mul(down), patches.sizes[2].saturating_mul(right)]
+    }
 }
 
-/// Lines from a pixel on, to be filled with what so many lines and columns of windows see.
+/// Output pixels that see no more than a band.
+#[derive(Clone, Copy)]
+pub(super) struct Seeing {
+    pub first: Pixel,
+    /// Lines and columns; the last line may have fewer.
+    pub lines: usize,
+    pub columns: usize,
+    /// Number of pixels.
+    pub count: usize,
+}
+
+impl Seeing {
+    /// Those from a pixel on, of which there are so many before the last.
+    #[inline(always)]
+    pub fn of(patches: &Patches<'_>, shape: Shape, first: Pixel, left: usize) -> Seeing {
+        let [oh, ow] = patches.counts;
+        // Several lines are whole ones.
+        let (lines, columns) = match first.x == 0 && shape.columns == ow {
+            true => (shape.lines.min(oh - first.y).min(left.div_ceil(ow)), ow),
+            false => (1, shape.columns.min(ow - first.x)),
+        };
+        Seeing { first, lines, columns, count: (lines * columns).min(left) }
+    }
+}
+
+/// Lines to be filled with what windows see.
 pub(super) struct Fill<'a, B: Bytes> {
     pub patches: &'a Patches<'a>,
     pub shape: Shape,
-    pub first: Pixel,
-    pub lines: usize,
-    pub columns: usize,
+    pub seeing: Seeing,
     pub padding: i8,
     pub to: &'a mut [B::Input],
 }
@@ -61,7 +92,8 @@ pub(super) struct Fill<'a, B: Bytes> {
 impl<B: Bytes> Apart<B> for Fill<'_, B> {
     #[inline(always)]
     fn run(self, _: B) {
-        let Fill { patches, shape, first, lines, columns, padding, to } = self;
+        let Fill { patches, shape, seeing, padding, to } = self;
+        let Seeing { first, lines, columns, .. } = seeing;
         let ([h, w, c], windows) = (patches.sizes, &patches.windows);
         let seen = |count: usize, side: usize| {
             (count - 1) * windows.stride[side] + (windows.kernel[side] - 1) * windows.dilation[side] + 1

@@ -10,6 +10,7 @@ use super::requantise::{Dynamic, DynamicImages, Epilogue, Static, by_tile};
 use super::{DynamicScales, Error, Requantise, Windows, expect};
 use crate::simd::bytes::BytesPath;
 use crate::simd::dot::CHANNELS;
+use crate::simd::matrices::ROWS;
 use crate::threads::{self, Columns, Cost, WriteColumns, even, for_each_at, for_each_piece_at};
 
 /// Pixels that a piece has a multiple of: as many as blocks of every size have.
@@ -18,8 +19,9 @@ const PIXELS: usize = 24;
 /// Pixels of a block of many channels.
 const STEP: usize = 6;
 
-/// Nanoseconds of a multiplication and an addition of bytes.
+/// Nanoseconds of a multiplication and an addition of bytes, in vectors and in registers that hold matrices.
 const MULTIPLICATION: f64 = 0.005;
+const MATRIX_MULTIPLICATION: f64 = 0.001;
 /// Nanoseconds of the conversion of a sum to a result.
 const RESULT: f64 = 0.15;
 /// Nanoseconds of a multiplication and an addition for few pixels, where weights come from memory.
@@ -136,14 +138,16 @@ fn tiles(sizes: [usize; 2], windows: &Windows) -> usize {
 }
 
 /// Pixels of a piece, of so many that take so many nanoseconds each. Copies of inputs begin again with every piece.
-fn pixels_of_piece(patches: &Patches<'_>, count: usize, pixel: f64) -> usize {
+fn pixels_of_piece(patches: &Patches<'_>, count: usize, pixel: f64, path: BytesPath) -> usize {
     let (threads, line, is_copied) = (threads::current(), patches.counts[1].max(1), patches.is_copied());
+    let matrices = path.matrices().is_some();
     if threads == 1 {
-        return if is_copied { count.max(1) } else { PIXELS };
+        return if is_copied || matrices { count.max(1) } else { PIXELS };
     }
+    let step = if matrices { ROWS } else { STEP };
     let least = if is_copied { COPIED_PIECE } else { PIECE };
     let most = ((count as f64 * pixel / least) as usize).clamp(threads, PIECES * threads);
-    let time = |pixels: usize| pixels.next_multiple_of(STEP) + STEP;
+    let time = |pixels: usize| pixels.next_multiple_of(step) + step;
     if is_copied && count >= line * most {
         return line * even(count.div_ceil(line), most, threads, |lines| time(lines * line));
     }
@@ -186,10 +190,13 @@ impl<P> Product<P> {
         }
         let patches = self.patches(images, [n, h, w, c]);
         let per_image = counts[0] * counts[1];
-        let each = if count < 4 { LOADED_MULTIPLICATION } else { MULTIPLICATION }
-            * (order.rows * order.columns * order.span()) as f64
-            + RESULT;
-        let tiles = order.tiles();
+        let (tiles, matrices) = (order.tiles(), path.matrices());
+        let multiplication = match matrices {
+            _ if count < 4 => LOADED_MULTIPLICATION,
+            Some(_) => MATRIX_MULTIPLICATION,
+            None => MULTIPLICATION,
+        };
+        let each = multiplication * (order.rows * order.columns * order.span()) as f64 + RESULT;
         let block = each * (count * TILES * CHANNELS) as f64;
         // Every piece of channels copies the inputs; it is worth handing over, so that there is one if all are not.
         let least = if patches.is_copied() { COPIED_PIECE } else { PIECE };
@@ -201,19 +208,19 @@ impl<P> Product<P> {
         let (by_pixel, by_channel) = (used(count, STEP), used(tiles, piece));
         let many = count / (2 * PIXELS) >= tiles / TILES;
         let pixels = if (by_pixel - by_channel).abs() < EVEN { many } else { by_pixel > by_channel };
+        let run = |pixels, tiles, out: Columns<'_, E::Out>| {
+            path.run(Piece { packed, patches: &patches, epilogue, pixels, per_image, tiles, matrices, out });
+        };
         if order.groups > 1 || pixels {
-            let piece = pixels_of_piece(&patches, count, each * outputs as f64);
+            let piece = pixels_of_piece(&patches, count, each * outputs as f64, *path);
             for_each_piece_at(Cost::nanoseconds(each), out, piece * outputs, |start, out| {
                 let first = start / outputs;
-                let pixels = first..first + out.len() / outputs;
-                let out = Columns::all(out, outputs);
-                path.run(Piece { packed, patches: &patches, epilogue, pixels, per_image, tiles: 0..tiles, out });
+                run(first..first + out.len() / outputs, 0..tiles, Columns::all(out, outputs));
             });
         } else {
             let pieces = WriteColumns(out, outputs, piece * CHANNELS);
             for_each_at(Cost::nanoseconds(block * (piece / TILES) as f64), pieces, |index, out| {
-                let tiles = index * piece..((index + 1) * piece).min(tiles);
-                path.run(Piece { packed, patches: &patches, epilogue, pixels: 0..count, per_image, tiles, out });
+                run(0..count, index * piece..((index + 1) * piece).min(tiles), out);
             });
         }
         Ok(())

@@ -6,13 +6,14 @@
 
 use std::ops::Range;
 
-use super::band::{self, Fill};
+use super::band::{self, Fill, Seeing};
 use super::pack::Packed;
 use super::patches::{Patches, Pixel};
 use super::requantise::{Epilogue, Images};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::bytes::{Bytes, WithBytes};
 use crate::simd::dot::{CHANNELS, Group};
+use crate::simd::matrices::Matrices;
 use crate::threads::Columns;
 
 /// Some pixels and tiles of a convolution.
@@ -25,6 +26,8 @@ pub(super) struct Piece<'a, E: Epilogue> {
     pub per_image: usize,
     /// Tiles of every group of channels; the first is the first of a block.
     pub tiles: Range<usize>,
+    /// Registers that hold matrices, if the machine has them.
+    pub matrices: Option<Matrices>,
     pub out: Columns<'a, E::Out>,
 }
 
@@ -47,9 +50,9 @@ const MANY: usize = 2 * PIXELS;
 
 /// A tile of a group of channels.
 #[derive(Clone, Copy)]
-struct Place {
-    group: usize,
-    tile: usize,
+pub(super) struct Place {
+    pub group: usize,
+    pub tile: usize,
 }
 
 /// Pixels of an image next to each other whose inputs are at hand together.
@@ -87,7 +90,14 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
 
     #[inline(always)]
     fn run<B: Bytes>(self, bytes: B) {
-        if self.patches.seen::<B>(self.patches.pixel(self.pixels.start), 0).is_some() {
+        // What no path needs is not compiled for it.
+        if B::MATRICES
+            && let Some(matrices) = self.matrices::<B>()
+        {
+            if self.patches.dense(self.pixels.start, 0).is_some() {
+                return self.run_in_matrices(bytes, matrices);
+            }
+        } else if self.patches.seen::<B>(self.patches.pixel(self.pixels.start), 0).is_some() {
             return self.run_seen(bytes);
         }
         let shape = |lines: usize| band::Shape::of(self.patches, 64 * lines / size_of::<B::Input>());
@@ -133,21 +143,21 @@ impl<E: Epilogue> Piece<'_, E> {
     /// Computes all pixels, band after band.
     #[inline(always)]
     fn run_bands<B: Bytes>(mut self, bytes: B, shape: band::Shape, room: &mut [B::Input]) {
-        let (patches, [oh, ow]) = (self.patches, self.patches.counts);
-        let [down, right] = patches.windows.stride;
-        // Taken where there are several windows, so that they are within the image.
-        let [line, step] = [shape.pitch.saturating_mul(down), patches.sizes[2].saturating_mul(right)];
+        let (patches, [line, step]) = (self.patches, shape.steps(self.patches));
         let mut row = 0;
         while row < self.pixels.len() {
-            let (first, left) = (patches.pixel(self.pixels.start + row), self.pixels.len() - row);
-            // Several lines are whole ones.
-            let (lines, columns) = match first.x == 0 && shape.columns == ow {
-                true => (shape.lines.min(oh - first.y).min(left.div_ceil(ow)), ow),
-                false => (1, shape.columns.min(ow - first.x)),
-            };
-            let end = row + (lines * columns).min(left);
+            let first = patches.pixel(self.pixels.start + row);
+            let seeing = Seeing::of(patches, shape, first, self.pixels.len() - row);
+            let (columns, end) = (seeing.columns, row + seeing.count);
             let padding = self.epilogue.zero(first.image);
-            bytes.apart(Fill { patches, shape, first, lines, columns, padding, to: &mut *room });
+            bytes.apart(Fill { patches, shape, seeing, padding, to: &mut *room });
+            if B::MATRICES
+                && let Some(matrices) = self.matrices::<B>()
+            {
+                self.band_in_matrices(bytes, matrices, (room, shape), row..end, columns);
+                row = end;
+                continue;
+            }
             let (mut x, mut start) = (0, 0);
             while row < end {
                 let batch = Batch::of(first, row, end - row);
@@ -238,18 +248,11 @@ impl<E: Epilogue> Piece<'_, E> {
         first: usize,
         inputs: &mut Inputs<'_, B::Input>,
     ) {
-        let Piece { packed, patches, epilogue, .. } = *self;
+        let Piece { packed, patches, epilogue, pixels: Range { start: from, .. }, .. } = *self;
         let order = &packed.order;
         let count = R.min(batch.count - first);
         let panel = packed.panel(at.group, at.tile, C).as_chunks::<C>().0;
-        let column = at.group * order.each + (at.tile - self.tiles.start) * CHANNELS;
-        let end = ((at.group + 1) * order.each).min(order.outputs) - self.tiles.start * CHANNELS;
-        let results = Results {
-            epilogue,
-            tiles: epilogue.tiles::<C>(at.group * order.tiles() + at.tile),
-            images: Images { first: self.pixels.start + batch.row + first, per_image: self.per_image },
-            out: self.out.part(batch.row + first..batch.row + first + count, column..end.min(column + C * CHANNELS)),
-        };
+        let results = self.results::<C>(at, batch.row + first..batch.row + first + count);
         match inputs {
             Inputs::Seen(all) => {
                 let rows: &[&[[B::Input; 4]]; R] =
@@ -267,7 +270,7 @@ impl<E: Epilogue> Piece<'_, E> {
             }
             Inputs::Parts(room) => {
                 let part = room.len() / PIXELS;
-                let pixel = patches.pixel(self.pixels.start + batch.row + first);
+                let pixel = patches.pixel(from + batch.row + first);
                 let padding = epilogue.zero(pixel.image);
                 let mut sums = [E::start(bytes, &results.tiles); R];
                 for (index, panel) in panel.chunks(part).enumerate() {
@@ -286,8 +289,25 @@ impl<E: Epilogue> Piece<'_, E> {
     }
 }
 
+impl<E: Epilogue> Piece<'_, E> {
+    /// The place of results of `C` tiles for some rows of the piece.
+    #[inline(always)]
+    pub(super) fn results<const C: usize>(&mut self, at: Place, rows: Range<usize>) -> Results<'_, E, C> {
+        let Piece { packed, epilogue, .. } = *self;
+        let order = &packed.order;
+        let column = at.group * order.each + (at.tile - self.tiles.start) * CHANNELS;
+        let end = ((at.group + 1) * order.each).min(order.outputs) - self.tiles.start * CHANNELS;
+        Results {
+            epilogue,
+            tiles: epilogue.tiles::<C>(at.group * order.tiles() + at.tile),
+            images: Images { first: self.pixels.start + rows.start, per_image: self.per_image },
+            out: self.out.part(rows, column..end.min(column + C * CHANNELS)),
+        }
+    }
+}
+
 /// The place of results of a block of pixels, and what makes them of sums.
-struct Results<'a, E: Epilogue, const C: usize> {
+pub(super) struct Results<'a, E: Epilogue, const C: usize> {
     epilogue: &'a E,
     tiles: E::Tiles<'a, C>,
     images: Images,
@@ -296,24 +316,30 @@ struct Results<'a, E: Epilogue, const C: usize> {
 }
 
 impl<E: Epilogue, const C: usize> Results<'_, E, C> {
-    /// Writes results of the sums of each pixel, those of four tiles at a time.
+    /// Number of pixels.
     #[inline(always)]
-    fn write<B: Bytes, const R: usize>(self, bytes: B, sums: &[[B::Sums; C]; R]) {
-        let Results { epilogue, tiles, images, mut out } = self;
-        let (rows, columns) = (out.rows().min(R), 0..out.columns());
+    pub(super) fn count(&self) -> usize {
+        self.out.rows()
+    }
+
+    /// Writes results of the sums of each pixel from one on, those of four tiles at a time.
+    #[inline(always)]
+    pub(super) fn write<B: Bytes, const R: usize>(&mut self, bytes: B, from: usize, sums: &[[B::Sums; C]; R]) {
+        let Results { epilogue, tiles, images, out } = self;
+        let (rows, columns) = ((out.rows() - from).min(R), 0..out.columns());
         let together = if C < 3 { 4 / C } else { 1 };
         each_row!(row < R => {
-            let first = row - row % together;
+            let (first, at) = (row - row % together, from + row);
             let is_whole = first + together <= rows;
             if row == first && is_whole && C == 1 {
                 let sums = [&sums[row], &sums[row + 1], &sums[row + 2], &sums[row + 3]];
-                epilogue.finish(bytes, &tiles, images.after(row), sums, &mut out.part(row..row + 4, columns.clone()));
+                epilogue.finish(bytes, tiles, images.after(at), sums, &mut out.part(at..at + 4, columns.clone()));
             } else if row == first && is_whole && C == 2 {
                 let sums = [&sums[row], &sums[row + 1]];
-                epilogue.finish(bytes, &tiles, images.after(row), sums, &mut out.part(row..row + 2, columns.clone()));
+                epilogue.finish(bytes, tiles, images.after(at), sums, &mut out.part(at..at + 2, columns.clone()));
             } else if row < rows && (together == 1 || !is_whole) {
-                let to = &mut out.part(row..row + 1, columns.clone());
-                epilogue.finish(bytes, &tiles, images.after(row), [&sums[row]], to);
+                let to = &mut out.part(at..at + 1, columns.clone());
+                epilogue.finish(bytes, tiles, images.after(at), [&sums[row]], to);
             }
         });
     }
@@ -328,10 +354,10 @@ struct Block<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
 
 impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'_, B, E, C, R> {
     #[inline(always)]
-    fn run(self, bytes: B) {
+    fn run(mut self, bytes: B) {
         let mut sums = [E::start(bytes, &self.results.tiles); R];
         bytes.accumulate::<C, R, false>(&mut sums, self.rows, self.panel);
-        self.results.write(bytes, &sums);
+        self.results.write(bytes, 0, &sums);
     }
 }
 
@@ -370,7 +396,7 @@ struct Windowed<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
 impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowed<'_, B, E, C, R> {
     #[inline(always)]
     fn run(self, bytes: B) {
-        let Windowed { patches, band, shape, places, panel, results } = self;
+        let Windowed { patches, band, shape, places, panel, mut results } = self;
         let (order, [down, right]) = (&patches.order, patches.windows.dilation);
         let mut sums = [E::start(bytes, &results.tiles); R];
         let span = order.span();
@@ -392,7 +418,7 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowe
                 bytes.accumulate::<C, R, true>(&mut sums, rows, panel);
             }
         }
-        results.write(bytes, &sums);
+        results.write(bytes, 0, &sums);
     }
 }
 
@@ -418,8 +444,8 @@ struct Finish<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
 
 impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Finish<'_, B, E, C, R> {
     #[inline(always)]
-    fn run(self, bytes: B) {
-        self.results.write(bytes, self.sums);
+    fn run(mut self, bytes: B) {
+        self.results.write(bytes, 0, self.sums);
     }
 }
 

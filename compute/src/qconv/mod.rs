@@ -12,6 +12,7 @@ mod depthwise;
 mod flat;
 mod greatest;
 mod kernel;
+mod matrices;
 mod means;
 mod narrow;
 mod order;

@@ -66,14 +66,20 @@ impl<'a> Patches<'a> {
         B::as_inputs(&self.images[self.only_tap(pixel) + group * self.order.len..][..self.order.len])
     }
 
-    /// The inputs of a group of channels from a pixel on, by its number, and how many groups of four there are from one pixel to
-    /// the next, where memory has them as [`Patches::seen`] gives them and windows are one pixel apart.
+    /// The inputs of a group of channels from a pixel on, by its number, and how many there are from one pixel to the next, where
+    /// windows see a pixel each, one after the other, and memory has what products take.
     #[inline(always)]
-    pub fn line<B: Bytes>(&self, first: usize, group: usize) -> Option<(&'a [[B::Input; 4]], usize)> {
+    pub fn dense(&self, first: usize, group: usize) -> Option<(&'a [i8], usize)> {
         let (channels, of_one) = (self.sizes[2], self.windows.stride == [1; 2]);
         let is_dense = of_one && !self.is_copied() && channels.is_multiple_of(4);
-        let from = is_dense.then(|| &self.images[first * channels + group * self.order.len..])?;
-        Some((B::as_inputs(from)?, channels / 4))
+        is_dense.then(|| (&self.images[first * channels + group * self.order.len..], channels))
+    }
+
+    /// The same in groups of four, where memory has them as [`Patches::seen`] gives them.
+    #[inline(always)]
+    pub fn line<B: Bytes>(&self, first: usize, group: usize) -> Option<(&'a [[B::Input; 4]], usize)> {
+        let (from, step) = self.dense(first, group)?;
+        Some((B::as_inputs(from)?, step / 4))
     }
 
     /// The first input of the only tap.

@@ -105,7 +105,7 @@ impl Images {
 pub(super) trait Epilogue: Sync {
     type Out: Copy + Send;
     /// Numbers that the conversion of tiles of channels needs.
-    type Tiles<'a, const C: usize>
+    type Tiles<'a, const C: usize>: Copy
     where
         Self: 'a;
 

@@ -87,6 +87,8 @@ pub(crate) trait Bytes: Copy {
     const TILES: usize;
     /// Rows of inputs whose sums for one tile fit the registers.
     const ROWS: usize;
+    /// True if sums may come from registers that hold matrices: inputs are bytes, of which those that are ready are from 0 on.
+    const MATRICES: bool = false;
     /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
@@ -275,6 +277,7 @@ fn depthwise_windows<B: Bytes>(bytes: B, line: &DepthwiseLine<'_>, scales: &Dept
 }
 
 /// From sums of `C` tiles, which begin with starts, to results, as [`DepthwiseScales`] are.
+#[derive(Clone, Copy)]
 pub(crate) struct TileScales<'a, const C: usize> {
     pub starts: &'a [[i32; CHANNELS]; C],
     pub factors: &'a [[f32; CHANNELS]; C],

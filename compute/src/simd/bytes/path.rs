@@ -5,6 +5,7 @@
 use super::{Plain, WithBytes};
 #[cfg(target_arch = "x86_64")]
 use super::{avx_vnni::AvxVnni, avx2::Avx2, vnni, vnni::Avx512Vnni};
+use crate::simd::matrices::Matrices;
 
 /// Instructions that sums of products may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +21,9 @@ pub(crate) enum BytesPath {
     /// Vectors of 64 bytes, with sums of four products of bytes.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni(Avx512Vnni),
+    /// The same, with registers that hold matrices.
+    #[cfg(target_arch = "x86_64")]
+    Matrices(Avx512Vnni, Matrices),
 }
 
 /// Order of the weights of four taps of neighbouring channels, for [`Bytes::depthwise`].
@@ -47,8 +51,9 @@ impl BytesPath {
 
     /// All paths of this build, fastest first, and none in the place of those that this machine lacks.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn all() -> [Option<Self>; 4] {
+    pub(crate) fn all() -> [Option<Self>; 5] {
         [
+            Avx512Vnni::detect().and_then(|bytes| Some(Self::Matrices(bytes, Matrices::detect()?))),
             Avx512Vnni::detect().map(Self::Avx512Vnni),
             AvxVnni::detect().map(Self::AvxVnni),
             Avx2::detect().map(Self::Avx2),
@@ -72,7 +77,7 @@ impl BytesPath {
             #[cfg(target_arch = "x86_64")]
             Self::AvxVnni(bytes) => bytes.run(with),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni(bytes) => bytes.run(with),
+            Self::Avx512Vnni(bytes) | Self::Matrices(bytes, _) => bytes.run(with),
         }
     }
 
@@ -80,7 +85,9 @@ impl BytesPath {
     pub(crate) fn depthwise_order(self) -> DepthwiseOrder {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni(_) => DepthwiseOrder::Fours { channel: vnni::interleaved_channel, offset: 128 },
+            Self::Avx512Vnni(_) | Self::Matrices(..) => {
+                DepthwiseOrder::Fours { channel: vnni::interleaved_channel, offset: 128 }
+            }
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => DepthwiseOrder::Pairs,
             _ => DepthwiseOrder::Taps,
@@ -96,11 +103,20 @@ impl BytesPath {
         }
     }
 
+    /// Returns the registers that hold matrices.
+    pub(crate) fn matrices(self) -> Option<Matrices> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Matrices(_, matrices) => Some(matrices),
+            _ => None,
+        }
+    }
+
     /// Returns whether [`Bytes::TILES`] is more than one.
     pub(crate) fn is_large(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni(_) => true,
+            Self::Avx512Vnni(_) | Self::Matrices(..) => true,
             _ => false,
         }
     }
@@ -109,7 +125,7 @@ impl BytesPath {
     pub(crate) fn offset(self) -> i32 {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::AvxVnni(_) | Self::Avx512Vnni(_) => 128,
+            Self::AvxVnni(_) | Self::Avx512Vnni(_) | Self::Matrices(..) => 128,
             _ => 0,
         }
     }

@@ -33,6 +33,7 @@ impl Bytes for Avx512Vnni {
 
     const TILES: usize = 4;
     const ROWS: usize = 8;
+    const MATRICES: bool = true;
 
     #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
