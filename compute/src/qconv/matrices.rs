@@ -18,10 +18,10 @@ const LEAST: usize = 8;
 const LEAST_SPAN: usize = 32;
 /// Pixels that meet all channels before the next ones do.
 const PIXELS: usize = 16 * ROWS;
-/// What is added to inputs that are ready.
+/// Number that is added to inputs that are ready.
 const OFFSET: i32 = 128;
 
-/// What pixels see, one after the other.
+/// Inputs of pixels, one after the other.
 struct Seen<'a> {
     bytes: &'a [i8],
     /// True if they are as images have them, false if they are ready.

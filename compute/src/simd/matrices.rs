@@ -36,7 +36,7 @@ pub(crate) struct Inputs<'a> {
     pub places: Places,
 }
 
-/// Where the inputs of each row begin.
+/// Places at which the rows of inputs begin.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), expect(dead_code, reason = "read by instructions"))]
 pub(crate) enum Places {
