@@ -31,6 +31,8 @@ const PIECE: f64 = 3_000.0;
 const COPIED_PIECE: f64 = 10_000.0;
 /// Pieces of pixels for each thread, if they are not too little for that.
 const PIECES: usize = 8;
+/// Inputs of a span, at least, for products in registers that hold matrices: of fewer, most of a matrix is empty.
+const LEAST_SPAN: usize = 32;
 /// Shares of time that differ by less are even.
 const EVEN: f64 = 0.1;
 
@@ -138,9 +140,8 @@ fn tiles(sizes: [usize; 2], windows: &Windows) -> usize {
 }
 
 /// Pixels of a piece, of so many that take so many nanoseconds each. Copies of inputs begin again with every piece.
-fn pixels_of_piece(patches: &Patches<'_>, count: usize, pixel: f64, path: BytesPath) -> usize {
+fn pixels_of_piece(patches: &Patches<'_>, count: usize, pixel: f64, matrices: bool) -> usize {
     let (threads, line, is_copied) = (threads::current(), patches.counts[1].max(1), patches.is_copied());
-    let matrices = path.matrices().is_some();
     if threads == 1 {
         return if is_copied || matrices { count.max(1) } else { PIXELS };
     }
@@ -190,7 +191,8 @@ impl<P> Product<P> {
         }
         let patches = self.patches(images, [n, h, w, c]);
         let per_image = counts[0] * counts[1];
-        let (tiles, matrices) = (order.tiles(), path.matrices());
+        let tiles = order.tiles();
+        let matrices = path.matrices().filter(|_| patches.order.span() >= LEAST_SPAN);
         let multiplication = match matrices {
             _ if count < 4 => LOADED_MULTIPLICATION,
             Some(_) => MATRIX_MULTIPLICATION,
@@ -212,7 +214,7 @@ impl<P> Product<P> {
             path.run(Piece { packed, patches: &patches, epilogue, pixels, per_image, tiles, matrices, out });
         };
         if order.groups > 1 || pixels {
-            let piece = pixels_of_piece(&patches, count, each * outputs as f64, *path);
+            let piece = pixels_of_piece(&patches, count, each * outputs as f64, matrices.is_some());
             for_each_piece_at(Cost::nanoseconds(each), out, piece * outputs, |start, out| {
                 let first = start / outputs;
                 run(first..first + out.len() / outputs, 0..tiles, Columns::all(out, outputs));

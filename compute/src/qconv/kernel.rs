@@ -26,7 +26,7 @@ pub(super) struct Piece<'a, E: Epilogue> {
     pub per_image: usize,
     /// Tiles of every group of channels; the first is the first of a block.
     pub tiles: Range<usize>,
-    /// Registers that hold matrices, if the machine has them.
+    /// Registers that hold matrices, if the machine has them and windows see enough for them.
     pub matrices: Option<Matrices>,
     pub out: Columns<'a, E::Out>,
 }

@@ -13,9 +13,8 @@ use crate::simd::bytes::Bytes;
 use crate::simd::dot::CHANNELS;
 use crate::simd::matrices::{Inputs, Matrices, Places, ROWS, Shaped, Sums};
 
-/// Pixels of a piece, and inputs of a span, at least: of fewer, most of a matrix is empty.
+/// Pixels of a piece, at least: of fewer, most of a matrix is empty.
 const LEAST: usize = 8;
-const LEAST_SPAN: usize = 32;
 /// Pixels that meet all channels before the next ones do.
 const PIXELS: usize = 16 * ROWS;
 /// Number that is added to inputs that are ready.
@@ -65,7 +64,7 @@ impl<E: Epilogue> Piece<'_, E> {
         if !B::MATRICES {
             return None;
         }
-        self.matrices.filter(|_| self.pixels.len() >= LEAST && self.patches.order.span() >= LEAST_SPAN)
+        self.matrices.filter(|_| self.pixels.len() >= LEAST)
     }
 
     /// Computes all pixels of inputs that memory has one after the other.
