@@ -92,7 +92,7 @@ impl<E: Epilogue> WithBytes for Piece<'_, E> {
     fn run<B: Bytes>(self, bytes: B) {
         // What no path needs is not compiled for it.
         if B::MATRICES
-            && let Some(matrices) = self.matrices::<B>()
+            && let Some(matrices) = self.matrices()
         {
             if self.patches.dense(self.pixels.start, 0).is_some() {
                 return self.run_in_matrices(bytes, matrices);
@@ -152,7 +152,7 @@ impl<E: Epilogue> Piece<'_, E> {
             let padding = self.epilogue.zero(first.image);
             bytes.apart(Fill { patches, shape, seeing, padding, to: &mut *room });
             if B::MATRICES
-                && let Some(matrices) = self.matrices::<B>()
+                && let Some(matrices) = self.matrices()
             {
                 self.band_in_matrices(bytes, matrices, (room, shape), row..end, columns);
                 row = end;

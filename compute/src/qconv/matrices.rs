@@ -60,10 +60,7 @@ impl<'a> Seen<'a> {
 impl<E: Epilogue> Piece<'_, E> {
     /// The registers, if this piece gains from them.
     #[inline(always)]
-    pub(super) fn matrices<B: Bytes>(&self) -> Option<Matrices> {
-        if !B::MATRICES {
-            return None;
-        }
+    pub(super) fn matrices(&self) -> Option<Matrices> {
         self.matrices.filter(|_| self.pixels.len() >= LEAST)
     }
 
