@@ -11,7 +11,7 @@ use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, Line, WithFloats};
 use crate::simd::matrices::{Inputs, Matrices, Places, ROWS, Sums};
 use crate::simd::path::Path;
-use crate::simd::products::{Near, add_products};
+use crate::simd::products::{Ahead, add_products};
 
 /// The most that one thread does in a second.
 #[derive(Clone, Copy, Debug)]
@@ -83,14 +83,14 @@ impl WithFloats for Products {
                 let weights = [[Line::ZERO; $tiles]; DEPTH];
                 let mut sums = [[floats.splat(0.0); $tiles]; ROWS];
                 for _ in 0..TIMES {
-                    add_products(floats, black_box(rows), black_box(&weights), Near, &mut sums);
+                    add_products(floats, black_box(rows), black_box(&weights), Ahead::near(&weights), &mut sums);
                 }
                 let mut out = [0.0; crate::simd::floats::LANES];
                 sums.into_iter().flatten().for_each(|sum| floats.store(sum, black_box(&mut out)));
                 TIMES * DEPTH * ROWS * $tiles * crate::simd::floats::LANES
             }};
         }
-        if F::TILES == 1 { multiply!(1) } else { multiply!(4) }
+        if const { F::TILES == 1 } { multiply!(1) } else { multiply!(4) }
     }
 }
 
@@ -120,7 +120,7 @@ impl WithDot for ByteProducts {
                 TIMES * EIGHTS * 8 * $rows * $tiles * CHANNELS
             }};
         }
-        if D::TILES >= 4 { multiply!(4, 4) } else { multiply!(4, 1) }
+        if const { D::TILES >= 4 } { multiply!(4, 4) } else { multiply!(4, 1) }
     }
 }
 
@@ -150,7 +150,7 @@ impl WithBytes for PixelProducts {
                 TIMES * DEPTH * 4 * ROWS * $tiles * CHANNELS
             }};
         }
-        if B::TILES >= 4 { multiply!(4) } else { multiply!(1) }
+        if const { B::TILES >= 4 } { multiply!(4) } else { multiply!(1) }
     }
 }
 

@@ -10,7 +10,7 @@ use super::blocked::{Channels, Image};
 use super::geometry::Geometry;
 use crate::simd::apart::Apart;
 use crate::simd::floats::{Floats, HALF, Vectors, WithFloats, copy_few};
-use crate::simd::products::{Near, add_products, add_products_of};
+use crate::simd::products::{Ahead, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::Columns;
 
@@ -157,12 +157,13 @@ impl Patches<'_, '_> {
         let blocks = self.image.blocks;
         for block in 0..blocks.count() {
             let at = [block, first, count];
-            if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
-                self.block::<F::Half, 12, 1>(half, rows, len, at);
+            if const { F::HALVES } && blocks.columns(block).len() <= HALF {
+                self.block::<F::Half, 12, 1>(floats.half(), rows, len, at);
                 continue;
             }
-            match (F::TILES, blocks.tiles(block)) {
-                (1, _) => self.block::<F, 6, 1>(floats, rows, len, at),
+            match (F::ROWS, blocks.tiles(block)) {
+                (2, _) => self.block::<F, 2, 1>(floats, rows, len, at),
+                (6, _) => self.block::<F, 6, 1>(floats, rows, len, at),
                 (_, 4) => self.block::<F, 6, 4>(floats, rows, len, at),
                 (_, 3) => self.block::<F, 8, 3>(floats, rows, len, at),
                 (_, 2) => self.block::<F, 12, 2>(floats, rows, len, at),
@@ -209,15 +210,16 @@ impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_
         let Tile { channels, tap_rows, len, tile, to, count, out } = self;
         let mut sums = channels.start::<ROWS>();
         for ((numbers, step), weights) in tap_rows.iter().zip(channels.weights.chunks_exact(len.max(1))) {
+            let ahead = Ahead::near(weights);
             if count == ROWS {
-                add_products_of(floats, (&numbers[tile * step..], *step), weights, Near, &mut sums);
+                add_products_of(floats, (&numbers[tile * step..], *step), weights, ahead, &mut sums);
                 continue;
             }
             let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
             for (row, place) in rows.iter_mut().enumerate() {
                 *place = &numbers[(tile + row.min(count - 1)) * step..][..len];
             }
-            add_products(floats, rows, weights, Near, &mut sums);
+            add_products(floats, rows, weights, ahead, &mut sums);
         }
         channels.write(floats, &mut sums, [to, 1, count], out);
     }

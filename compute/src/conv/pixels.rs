@@ -13,7 +13,7 @@ use crate::gemm::single::LOADED;
 use crate::simd::apart::Apart;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
-use crate::simd::products::{Ahead, Near, Next, add_products, add_products_of};
+use crate::simd::products::{Ahead, add_products, add_products_of};
 use crate::spatial::Slide;
 use crate::threads::{self, Columns, Cost, WriteAll, WriteColumns, even, for_each, for_each_at};
 
@@ -130,16 +130,16 @@ impl WithFloats for Part<'_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        if F::TILES == 1 {
-            return match floats.half().filter(|_| self.image.blocks.columns(self.block).len() <= HALF) {
-                Some(half) => self.rows::<F::Half, 12, 6, 1>(half),
-                None => self.rows::<F, 6, 3, 1>(floats),
-            };
+        let blocks = self.image.blocks;
+        if const { F::HALVES } && blocks.columns(self.block).len() <= HALF {
+            return self.rows::<F::Half, 12, 6, 1>(floats.half());
         }
-        match self.image.blocks.tiles(self.block) {
-            4 => self.rows::<F, 6, 5, 4>(floats),
-            3 => self.rows::<F, 8, 6, 3>(floats),
-            2 => self.rows::<F, 10, 7, 2>(floats),
+        match (F::ROWS, blocks.tiles(self.block)) {
+            (2, _) => self.rows::<F, 2, 2, 1>(floats),
+            (6, _) => self.rows::<F, 6, 3, 1>(floats),
+            (_, 4) => self.rows::<F, 6, 5, 4>(floats),
+            (_, 3) => self.rows::<F, 8, 6, 3>(floats),
+            (_, 2) => self.rows::<F, 10, 7, 2>(floats),
             _ => self.rows::<F, 12, 6, 1>(floats),
         }
     }
@@ -175,15 +175,13 @@ impl Part<'_, '_> {
                 // As even as they can be: of few rows weights are read slower than registers take them.
                 let left = count_here - done;
                 let (count, to) = (left.div_ceil(left.div_ceil(ROWS)), start_pixel + done * step);
-                let next = Next::of(channels.weights, channels.weights.len(), [done.div_ceil(ROWS), tiles]);
+                let ahead = Ahead::of(channels.weights, channels.weights.len(), [done.div_ceil(ROWS), tiles]);
                 let (channels, out) = (&channels, &mut *self.out);
                 let tile = Pixels { image, channels, first, from, to, step, met, count, out };
-                match next {
-                    _ if count == 1 => floats.apart(Tile::<F, _, 1, TILES>(tile, Near)),
-                    None if count <= LESS => floats.apart(Tile::<F, _, LESS, TILES>(tile, Near)),
-                    None => floats.apart(Tile::<F, _, ROWS, TILES>(tile, Near)),
-                    Some(next) if count <= LESS => floats.apart(Tile::<F, _, LESS, TILES>(tile, next)),
-                    Some(next) => floats.apart(Tile::<F, _, ROWS, TILES>(tile, next)),
+                match count {
+                    1 => floats.apart(Tile::<F, 1, TILES>(tile, ahead)),
+                    _ if count <= LESS => floats.apart(Tile::<F, LESS, TILES>(tile, ahead)),
+                    _ => floats.apart(Tile::<F, ROWS, TILES>(tile, ahead)),
                 }
                 // The next pixels of the row of a transposed one meet the next ones of the input.
                 met[1].place += count as isize;
@@ -211,9 +209,9 @@ struct Pixels<'a, 'o, F: Vectors, const TILES: usize> {
 }
 
 /// Up to `ROWS` pixels, from inputs to results in memory: a function of its own, so that sums stay in registers.
-struct Tile<'a, 'o, F: Vectors, A, const ROWS: usize, const TILES: usize>(Pixels<'a, 'o, F, TILES>, A);
+struct Tile<'a, 'o, F: Vectors, const ROWS: usize, const TILES: usize>(Pixels<'a, 'o, F, TILES>, Ahead);
 
-impl<F: Vectors, A: Ahead, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, A, ROWS, TILES> {
+impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Tile<'_, '_, F, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
         let Tile(Pixels { image, channels, first, from, to, step, met, count, out }, ahead) = self;
@@ -235,22 +233,15 @@ impl Image<'_> {
         floats: F,
         group: usize,
         [first, count]: [usize; 2],
-        (weights, ahead): (&[[Line; TILES]], impl Ahead),
+        (weights, ahead): (&[[Line; TILES]], Ahead),
         sums: &mut [[F::V; TILES]; ROWS],
     ) {
         let Image { geometry, data, packed, .. } = self;
         let Geometry { input: images, slides, out: to, .. } = geometry;
         let [channels, _] = geometry.group_channels();
-        if self.is_pointwise {
+        if self.is_pointwise && count == ROWS {
             let stride = images.channels.0;
-            if count == ROWS {
-                return add_products_of(floats, (&data[first * stride + group..], stride), weights, ahead, sums);
-            }
-            let mut rows: [&[f32]; ROWS] = [&[]; ROWS];
-            for (row, place) in rows.iter_mut().enumerate() {
-                *place = &data[(first + row.min(count - 1)) * stride + group..][..channels];
-            }
-            return add_products(floats, rows, weights, ahead, sums);
+            return add_products_of(floats, (&data[first * stride + group..], stride), weights, ahead, sums);
         }
         let Slide { kernel: width, dilation, input, .. } = slides[2];
         let (mut y, mut x) = (first / to.sizes[2], first % to.sizes[2]);
@@ -306,9 +297,10 @@ impl Image<'_> {
             let line = &data[line as usize * images.strides[1]..];
             for (kx, start) in right.taps(width) {
                 let weights = &weights[(ky * width + kx) * channels..][..channels];
+                let ahead = Ahead::near(weights);
                 if count == ROWS && start >= 0 && start as usize + ROWS <= images.sizes[2] {
                     let pixels = &line[start as usize * images.strides[2] + group..];
-                    add_products_of(floats, (pixels, images.strides[2]), weights, Near, sums);
+                    add_products_of(floats, (pixels, images.strides[2]), weights, ahead, sums);
                     continue;
                 }
                 let mut rows = [&packed.zeros()[..channels]; ROWS];
@@ -318,7 +310,7 @@ impl Image<'_> {
                         *place = &line[at * images.strides[2] + group..][..channels];
                     }
                 }
-                add_products(floats, rows, weights, Near, sums);
+                add_products(floats, rows, weights, ahead, sums);
             }
         }
     }

@@ -137,14 +137,14 @@ impl FewRows<'_, '_> {
     /// All rows, so many vectors of each at a time.
     #[inline(always)]
     fn vectors<F: Floats, const TILES: usize>(&mut self, floats: F) {
-        let is_narrow = F::TILES > 1 && self.rhs.cols < TILES * LANES;
+        let is_narrow = self.rhs.cols < TILES * LANES;
         let mut row = 0;
         while row < self.lhs.rows {
             row += match self.lhs.rows - row {
                 1 => self.rows::<F, 1, TILES>(floats, row),
                 2 => self.rows::<F, 2, TILES>(floats, row),
                 3 => self.rows::<F, 3, TILES>(floats, row),
-                NARROW_ROWS.. if is_narrow => self.rows::<F, NARROW_ROWS, 1>(floats, row),
+                NARROW_ROWS.. if const { TILES > 1 } && is_narrow => self.rows::<F, NARROW_ROWS, 1>(floats, row),
                 _ => self.rows::<F, MOST_ROWS, TILES>(floats, row),
             };
         }

@@ -12,7 +12,7 @@ use super::blocks::{Blocks, Columns as Rhs, DEPTH, Panel};
 use super::{Bias, Mat, Terms};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::floats::{Floats, HALF, LANES, Line, Vectors, WithFloats};
-use crate::simd::products::{Ahead, Near, Next, add_products};
+use crate::simd::products::{Ahead, add_products};
 use crate::threads::Columns;
 
 /// Rows that meet a packed block once, in one tile: such blocks are read one after the other from begin to end, as memory is
@@ -96,11 +96,12 @@ impl<R: Rhs> Part<'_, '_, R> {
         range: Range<usize>,
         (blocks, block): (&Blocks, usize),
     ) {
-        if let Some(half) = floats.half().filter(|_| blocks.columns(block).len() <= HALF) {
-            return self.block::<F::Half, 12, 9, 6, 1>(half, lhs, range, (blocks, block));
+        if const { F::HALVES } && blocks.columns(block).len() <= HALF {
+            return self.block::<F::Half, 12, 9, 6, 1>(floats.half(), lhs, range, (blocks, block));
         }
-        match (F::TILES, blocks.tiles(block)) {
-            (1, _) => self.block::<F, 6, 5, 3, 1>(floats, lhs, range, (blocks, block)),
+        match (F::ROWS, blocks.tiles(block)) {
+            (2, _) => self.block::<F, 2, 2, 2, 1>(floats, lhs, range, (blocks, block)),
+            (6, _) => self.block::<F, 6, 5, 3, 1>(floats, lhs, range, (blocks, block)),
             (_, 4) => self.block::<F, 6, 5, 3, 4>(floats, lhs, range, (blocks, block)),
             (_, 3) => self.block::<F, 8, 7, 4, 3>(floats, lhs, range, (blocks, block)),
             (_, 2) => self.block::<F, 10, 8, 5, 2>(floats, lhs, range, (blocks, block)),
@@ -135,13 +136,12 @@ impl<R: Rhs> Part<'_, '_, R> {
             // As even as they can be: of few rows weights are read slower than registers take them.
             let left = lhs.rows - row;
             let count = left.div_ceil(left.div_ceil(ROWS));
-            match Next::of(weights, blocks.depth, [row.div_ceil(ROWS), tiles]) {
-                _ if count == 1 => tile.rows::<F, _, 1, TILES>(floats, (weights, Near), [row, 1]),
-                _ if count <= HALF => tile.rows::<F, _, HALF, TILES>(floats, (weights, Near), [row, count]),
-                None if count <= LESS => tile.rows::<F, _, LESS, TILES>(floats, (weights, Near), [row, count]),
-                None => tile.rows::<F, _, ROWS, TILES>(floats, (weights, Near), [row, count]),
-                Some(next) if count <= LESS => tile.rows::<F, _, LESS, TILES>(floats, (weights, next), [row, count]),
-                Some(next) => tile.rows::<F, _, ROWS, TILES>(floats, (weights, next), [row, count]),
+            let weights = (weights, Ahead::of(weights, blocks.depth, [row.div_ceil(ROWS), tiles]));
+            match count {
+                1 => tile.rows::<F, 1, TILES>(floats, weights, [row, 1]),
+                _ if count <= HALF => tile.rows::<F, HALF, TILES>(floats, weights, [row, count]),
+                _ if count <= LESS => tile.rows::<F, LESS, TILES>(floats, weights, [row, count]),
+                _ => tile.rows::<F, ROWS, TILES>(floats, weights, [row, count]),
             }
             row += count;
         }
@@ -161,10 +161,10 @@ struct Tile<'t, 'o> {
 impl Tile<'_, '_> {
     /// Some rows, up to `ROWS`.
     #[inline(always)]
-    fn rows<F: Vectors, A: Ahead, const ROWS: usize, const TILES: usize>(
+    fn rows<F: Vectors, const ROWS: usize, const TILES: usize>(
         &mut self,
         floats: F,
-        weights: (&[[Line; TILES]], A),
+        weights: (&[[Line; TILES]], Ahead),
         [first, count]: [usize; 2],
     ) {
         let Mat { data, cols: len, row_stride, col_stride, .. } = self.lhs;
@@ -205,16 +205,16 @@ impl Tile<'_, '_> {
 }
 
 /// Up to `ROWS` rows of a tile, from numbers to results in memory: a function of its own, so that sums stay in registers.
-struct Rows<'a, 't, 'o, A, const ROWS: usize, const TILES: usize> {
+struct Rows<'a, 't, 'o, const ROWS: usize, const TILES: usize> {
     tile: &'a mut Tile<'t, 'o>,
     rows: &'a [&'a [f32]; ROWS],
-    weights: (&'a [[Line; TILES]], A),
+    weights: (&'a [[Line; TILES]], Ahead),
     /// The first row, and the number of rows.
     first: usize,
     count: usize,
 }
 
-impl<F: Vectors, A: Ahead, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_, '_, A, ROWS, TILES> {
+impl<F: Vectors, const ROWS: usize, const TILES: usize> Apart<F> for Rows<'_, '_, '_, ROWS, TILES> {
     #[inline(always)]
     fn run(self, floats: F) {
         let Rows { tile, rows, weights: (weights, ahead), first, count } = self;

@@ -206,12 +206,12 @@ impl<E: Epilogue> Piece<'_, E> {
             let count = self.packed.block.min(self.tiles.end - tile);
             let at = Place { group, tile };
             match count {
-                4 if B::TILES >= 4 => self.tiles::<B, 4, 6, 3>(bytes, at, batch, inputs),
-                3 if B::TILES >= 4 => self.tiles::<B, 3, 8, 4>(bytes, at, batch, inputs),
-                2 if B::TILES >= 4 => self.tiles::<B, 2, 8, 4>(bytes, at, batch, inputs),
-                _ if B::ROWS >= 8 => self.tiles::<B, 1, 8, 4>(bytes, at, batch, inputs),
-                _ if B::ROWS >= 6 => self.tiles::<B, 1, 6, 3>(bytes, at, batch, inputs),
-                _ if B::ROWS >= 2 => self.tiles::<B, 1, 2, 2>(bytes, at, batch, inputs),
+                4 if const { B::TILES >= 4 } => self.tiles::<B, 4, 6, 3>(bytes, at, batch, inputs),
+                3 if const { B::TILES >= 4 } => self.tiles::<B, 3, 8, 4>(bytes, at, batch, inputs),
+                2 if const { B::TILES >= 4 } => self.tiles::<B, 2, 8, 4>(bytes, at, batch, inputs),
+                _ if const { B::ROWS >= 8 } => self.tiles::<B, 1, 8, 4>(bytes, at, batch, inputs),
+                _ if const { B::ROWS >= 6 } => self.tiles::<B, 1, 6, 3>(bytes, at, batch, inputs),
+                _ if const { B::ROWS >= 2 } => self.tiles::<B, 1, 2, 2>(bytes, at, batch, inputs),
                 _ => self.tiles::<B, 1, 1, 1>(bytes, at, batch, inputs),
             }
             tile += count;

@@ -118,13 +118,12 @@ impl<P: Product> WithDot for Piece<'_, P> {
     #[inline(always)]
     fn run<D: Dot>(mut self, dot: D) {
         let tiles = self.out.columns().div_ceil(CHANNELS);
-        let many = D::TILES >= 4 && P::MANY_TILES;
-        let two = D::TILES >= 2 && (P::MANY_TILES || self.rows.len() > FEW_ROWS);
+        let two = P::MANY_TILES || self.rows.len() > FEW_ROWS;
         let mut tile = 0;
         while tile < tiles {
             tile += match tiles - tile {
-                4.. if many => self.all_rows::<D, 4>(dot, tile),
-                2.. if two => self.all_rows::<D, 2>(dot, tile),
+                4.. if const { D::TILES >= 4 && P::MANY_TILES } => self.all_rows::<D, 4>(dot, tile),
+                2.. if const { D::TILES >= 2 } && two => self.all_rows::<D, 2>(dot, tile),
                 _ => self.all_rows::<D, 1>(dot, tile),
             };
         }
@@ -140,9 +139,9 @@ impl<P: Product> Piece<'_, P> {
             let at =
                 Place { row, tile: self.first_tile + tile, to_row: row - self.rows.start, to_column: tile * CHANNELS };
             row += match self.rows.end - row {
-                6.. if D::TILES >= 4 && !P::MANY_TILES && C <= 2 => self.some_rows::<D, 6, C>(dot, at),
-                4.. if D::ROWS >= 4 => self.some_rows::<D, 4, C>(dot, at),
-                2.. if D::ROWS >= 2 => self.some_rows::<D, 2, C>(dot, at),
+                6.. if const { D::TILES >= 4 && !P::MANY_TILES && C <= 2 } => self.some_rows::<D, 6, C>(dot, at),
+                4.. if const { D::ROWS >= 4 } => self.some_rows::<D, 4, C>(dot, at),
+                2.. if const { D::ROWS >= 2 } => self.some_rows::<D, 2, C>(dot, at),
                 _ => self.some_rows::<D, 1, C>(dot, at),
             };
         }

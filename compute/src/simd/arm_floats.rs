@@ -74,11 +74,13 @@ impl Vectors for NeonFloats {
 
 impl Floats for NeonFloats {
     type Half = NeonFloats;
+    const HALVES: bool = false;
+    const ROWS: usize = 6;
     const TILES: usize = 1;
 
     #[inline(always)]
-    fn half(self) -> Option<NeonFloats> {
-        None
+    fn half(self) -> NeonFloats {
+        self
     }
 
     #[inline(always)]

@@ -71,13 +71,17 @@ pub(crate) trait Vectors: Copy {
 
 /// Instructions on vectors of [`LANES`] floats.
 pub(crate) trait Floats: Vectors {
-    /// The same on the first [`HALF`] floats of vectors, if that takes half as long.
+    /// The same on the first [`HALF`] floats of vectors.
     type Half: Vectors;
+    /// Whether that takes half as long.
+    const HALVES: bool;
+    /// The most rows of sums of one vector that stay in registers: 12, 6 or 2.
+    const ROWS: usize;
     /// The most vectors of a row of sums in [`add_products`](super::products::add_products).
     const TILES: usize;
 
-    /// Instructions for [`HALF`] floats; `None` if they take as long as those for all.
-    fn half(self) -> Option<Self::Half>;
+    /// Instructions for [`HALF`] floats.
+    fn half(self) -> Self::Half;
     /// `a + b`.
     fn plus(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a - b`.
@@ -171,6 +175,12 @@ pub(crate) fn copy_few(from: &[f32], to: &mut [f32]) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain;
 
+/// [`Vectors::apart`]. In one function with all that it is called from, the compiler would take minutes for it.
+#[inline(never)]
+fn apart_plain<W: Apart<Plain>>(with: W) {
+    with.run(Plain);
+}
+
 impl Vectors for Plain {
     type V = [f32; LANES];
 
@@ -218,15 +228,22 @@ impl Vectors for Plain {
         bits.iter_mut().for_each(|x| *x = f32::from_bits(x.to_bits() << MANTISSA));
         bits
     }
+
+    #[inline(always)]
+    fn apart<W: Apart<Self>>(self, with: W) {
+        apart_plain(with);
+    }
 }
 
 impl Floats for Plain {
     type Half = Plain;
+    const HALVES: bool = false;
+    const ROWS: usize = 2;
     const TILES: usize = 1;
 
     #[inline(always)]
-    fn half(self) -> Option<Plain> {
-        None
+    fn half(self) -> Plain {
+        self
     }
 
     #[inline(always)]

@@ -9,36 +9,8 @@ const AHEAD: usize = 32;
 
 /// Lines that are asked for while products are computed: with each row of weights as many as a row has. They are no more than
 /// a hint.
-pub(crate) trait Ahead: Copy {
-    /// Those that are asked for from a row of the weights on.
-    fn at_row(self, row: usize) -> Self;
-
-    /// Asks for those of a row, and turns to those of the next.
-    fn ask<F: Vectors, const TILES: usize>(&mut self, floats: F, row: &[Line; TILES]);
-}
-
-/// The rows of weights themselves, some time before each is read.
 #[derive(Clone, Copy)]
-pub(crate) struct Near;
-
-impl Ahead for Near {
-    #[inline(always)]
-    fn at_row(self, _: usize) -> Near {
-        Near
-    }
-
-    #[inline(always)]
-    fn ask<F: Vectors, const TILES: usize>(&mut self, floats: F, row: &[Line; TILES]) {
-        for tile in 0..TILES {
-            floats.prefetch(row.as_ptr().wrapping_add(AHEAD * TILES + tile));
-        }
-    }
-}
-
-/// A share of the block of weights that is read next, so that memory is read all the time, and not only while the first tile
-/// meets a block.
-#[derive(Clone, Copy)]
-pub(crate) struct Next {
+pub(crate) struct Ahead {
     line: *const Line,
     /// Lines from those of a row to those of the next.
     step: usize,
@@ -47,31 +19,39 @@ pub(crate) struct Next {
 /// Tiles that meet a block, at most: where there are more, the time that the first waits for memory is a small part of all.
 const MOST_SHARES: usize = 32;
 
-impl Next {
-    /// The share of tile number `tile`, of so many that meet these weights one after the other, of as many lines that begin
-    /// `depth` rows behind the first. `None` for a tile that has none, which is the first: it meets weights that may still be in
-    /// memory.
+impl Ahead {
+    /// The rows of these weights themselves, some time before each is read.
     #[inline(always)]
-    pub(crate) fn of<const TILES: usize>(
-        weights: &[[Line; TILES]],
-        depth: usize,
-        [tile, tiles]: [usize; 2],
-    ) -> Option<Next> {
-        let before = tile.checked_sub(1).filter(|_| (2..=MOST_SHARES).contains(&tiles))?;
+    pub(crate) fn near<const TILES: usize>(weights: &[[Line; TILES]]) -> Ahead {
+        Ahead { line: weights.as_ptr().cast::<Line>().wrapping_add(AHEAD * TILES), step: TILES }
+    }
+
+    /// A share of the block of weights that is read next, so that memory is read all the time, and not only while the first tile
+    /// meets a block: that of tile number `tile`, of so many that meet these weights one after the other, of as many lines that
+    /// begin `depth` rows behind the first. [`Ahead::near`] of a tile that has none, such as the first: it meets weights that may
+    /// still be in memory.
+    #[inline(always)]
+    pub(crate) fn of<const TILES: usize>(weights: &[[Line; TILES]], depth: usize, [tile, tiles]: [usize; 2]) -> Ahead {
+        let Some(before) = tile.checked_sub(1).filter(|_| (2..=MOST_SHARES).contains(&tiles)) else {
+            return Ahead::near(weights);
+        };
         let step = TILES.div_ceil(tiles - 1);
+        if before * step >= TILES {
+            return Ahead::near(weights);
+        }
         let line = weights.as_ptr().cast::<Line>().wrapping_add(depth * TILES + before * step * weights.len());
-        (before * step < TILES).then_some(Next { line, step })
-    }
-}
-
-impl Ahead for Next {
-    #[inline(always)]
-    fn at_row(self, row: usize) -> Next {
-        Next { line: self.line.wrapping_add(row * self.step), ..self }
+        Ahead { line, step }
     }
 
+    /// Those that are asked for from a row of the weights on.
     #[inline(always)]
-    fn ask<F: Vectors, const TILES: usize>(&mut self, floats: F, _: &[Line; TILES]) {
+    pub(crate) fn at_row(self, row: usize) -> Ahead {
+        Ahead { line: self.line.wrapping_add(row * self.step), ..self }
+    }
+
+    /// Asks for those of a row, and turns to those of the next.
+    #[inline(always)]
+    fn ask<F: Vectors, const TILES: usize>(&mut self, floats: F) {
         for tile in 0..TILES {
             floats.prefetch(self.line.wrapping_add(tile));
         }
@@ -89,14 +69,14 @@ pub(crate) fn add_products<F: Vectors, const ROWS: usize, const TILES: usize>(
     floats: F,
     rows: [&[f32]; ROWS],
     weights: &[[Line; TILES]],
-    mut ahead: impl Ahead,
+    mut ahead: Ahead,
     sums: &mut [[F::V; TILES]; ROWS],
 ) {
     rows.iter().for_each(|row| assert!(row.len() >= weights.len(), "a row is shorter than its weights"));
     let starts = rows.map(<[f32]>::as_ptr);
     let mut all = *sums;
     for (k, line) in weights.iter().enumerate() {
-        ahead.ask(floats, line);
+        ahead.ask::<F, TILES>(floats);
         let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
         for row in 0..ROWS {
             // SAFETY: `k` is below the number of rows of weights, and no row is shorter.
@@ -125,7 +105,7 @@ pub(crate) fn add_products_of<F: Vectors, const ROWS: usize, const TILES: usize>
     floats: F,
     (numbers, step): (&[f32], usize),
     weights: &[[Line; TILES]],
-    mut ahead: impl Ahead,
+    mut ahead: Ahead,
     sums: &mut [[F::V; TILES]; ROWS],
 ) {
     let end = step.saturating_mul(ROWS - 1).saturating_add(weights.len());
@@ -136,7 +116,7 @@ pub(crate) fn add_products_of<F: Vectors, const ROWS: usize, const TILES: usize>
     }
     let mut all = *sums;
     for line in weights {
-        ahead.ask(floats, line);
+        ahead.ask::<F, TILES>(floats);
         let line: [F::V; TILES] = std::array::from_fn(|tile| floats.load(&line[tile].0));
         each_row!(row < ROWS => {
             // SAFETY: the place of the first row is one of as many as there are rows of weights, and this row is `row` steps

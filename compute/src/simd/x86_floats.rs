@@ -115,11 +115,13 @@ impl Vectors for Avx2Floats {
 
 impl Floats for Avx2Floats {
     type Half = HalfAvx2;
+    const HALVES: bool = true;
+    const ROWS: usize = 6;
     const TILES: usize = 1;
 
     #[inline(always)]
-    fn half(self) -> Option<HalfAvx2> {
-        Some(HalfAvx2(self))
+    fn half(self) -> HalfAvx2 {
+        HalfAvx2(self)
     }
 
     #[inline(always)]

@@ -110,11 +110,13 @@ impl Vectors for Avx512Floats {
 
 impl Floats for Avx512Floats {
     type Half = Avx512Floats;
+    const HALVES: bool = false;
+    const ROWS: usize = 12;
     const TILES: usize = 4;
 
     #[inline(always)]
-    fn half(self) -> Option<Avx512Floats> {
-        None
+    fn half(self) -> Avx512Floats {
+        self
     }
 
     #[inline(always)]

@@ -224,7 +224,7 @@ impl Stretch<'_, '_, '_> {
         let channels = self.window.channels();
         let mut first = 0;
         while first < channels {
-            first += if F::TILES > 1 && channels - first >= 2 * VECTOR {
+            first += if const { F::TILES > 1 } && channels - first >= 2 * VECTOR {
                 floats.apart(Near::<WIDTH, STRIDE, GROUP, 2> { line: &mut *self, first });
                 2 * VECTOR
             } else {
@@ -244,10 +244,10 @@ impl Stretch<'_, '_, '_> {
         let mut first = 0;
         while first < channels {
             let left = channels - first;
-            first += if STRIDE == 0 && F::TILES > 1 && left >= 4 * VECTOR {
+            first += if const { STRIDE == 0 && F::TILES > 1 } && left >= 4 * VECTOR {
                 floats.apart(Any::<STRIDE, 4> { line: &mut *self, first });
                 4 * VECTOR
-            } else if F::TILES > 1 && left >= 2 * VECTOR {
+            } else if const { F::TILES > 1 } && left >= 2 * VECTOR {
                 floats.apart(Any::<STRIDE, 2> { line: &mut *self, first });
                 2 * VECTOR
             } else {
@@ -300,7 +300,7 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, con
     fn run(self, floats: F) {
         let Near { line, first } = self;
         let mut blocks: [&[[f32; VECTOR]]; TILES] = [&[]; TILES];
-        if GROUP > 1 {
+        if const { GROUP > 1 } {
             let (len, (vectors, _)) = (groups::block_len(line.tiles.geometry), line.weights.as_chunks());
             let of_first = &vectors[groups::block_of(first) * len..];
             for (block, vectors) in blocks.iter_mut().zip(of_first.chunks_exact(len)) {
@@ -310,7 +310,7 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, con
         let (start, down) = (line.start::<F, TILES>(floats, first), line.tiles.geometry.slides[1]);
         let ([lines, count], window) = (line.counts, line.window);
         // Vectors of nine taps fit the registers, all of them.
-        let is_kept = GROUP == 1 && WIDTH == 3 && down.kernel == WIDTH && F::TILES > 1;
+        let is_kept = const { GROUP == 1 && WIDTH == 3 && F::TILES > 1 } && down.kernel == WIDTH;
         let mut kept = [[[floats.splat(0.0); TILES]; WIDTH]; WIDTH];
         for (row, kept) in kept.iter_mut().enumerate().take(if is_kept { WIDTH } else { 0 }) {
             *kept = window.factors(floats, line.weights, row * WIDTH, first);
@@ -322,7 +322,7 @@ impl<F: Floats, const WIDTH: usize, const STRIDE: usize, const GROUP: usize, con
                 if is_kept {
                     let at = [line.columns, from];
                     window.add_square::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, &kept, at, first, &mut sums);
-                } else if GROUP > 1 {
+                } else if const { GROUP > 1 } {
                     window.add_groups::<F, TILES, PIXELS, WIDTH, STRIDE, GROUP>(floats, blocks, at, first, &mut sums);
                 } else {
                     window.add_lines::<F, TILES, PIXELS, WIDTH, STRIDE>(floats, line.weights, at, first, &mut sums);
@@ -348,7 +348,7 @@ impl<F: Floats, const STRIDE: usize, const TILES: usize> Apart<F> for Any<'_, '_
         for y in 0..lines {
             for x in (0..count).step_by(PIXELS) {
                 let (mut sums, from) = (start, y * down.stride * line.columns + x * right.stride);
-                if STRIDE > 0 {
+                if const { STRIDE > 0 } {
                     let (at, taps) = ([down.kernel, line.columns, from], (right.kernel, line.weights));
                     window.add_long_lines::<F, TILES, PIXELS, STRIDE>(floats, taps, at, first, &mut sums);
                 } else {

@@ -10,7 +10,7 @@ use crate::epilogue::{Activate, WithActivation};
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::floats::{Floats, LANES, Line, Plain, WithFloats};
-use crate::simd::products::{Ahead, Near, Next, add_products_of};
+use crate::simd::products::{Ahead, add_products_of};
 use crate::threads::Columns;
 
 /// Transforms the numbers that some tiles meet: strip by strip, and in a strip a row of channels per point and tile.
@@ -122,18 +122,19 @@ impl WithFloats for Products<'_, '_, '_> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        match (F::TILES, self.image.blocks.tiles(self.block)) {
-            (1, _) => self.strips::<F, LAST_ROWS, 1>(floats),
-            (_, 2) => self.strips::<F, STRIP, 2>(floats),
-            _ => self.strips::<F, STRIP, 1>(floats),
+        match (F::ROWS, self.image.blocks.tiles(self.block)) {
+            (2, _) => self.strips::<F, 2, 2, 1>(floats),
+            (LAST_ROWS, _) => self.strips::<F, LAST_ROWS, LAST_ROWS, 1>(floats),
+            (_, 2) => self.strips::<F, STRIP, LAST_ROWS, 2>(floats),
+            _ => self.strips::<F, STRIP, LAST_ROWS, 1>(floats),
         }
     }
 }
 
 impl Products<'_, '_, '_> {
-    /// All strips, so many tiles at a time, or [`LAST_ROWS`] at the end.
+    /// All strips, so many tiles at a time, or fewer at the end where that is enough.
     #[inline(always)]
-    fn strips<F: Floats, const MOST: usize, const VECTORS: usize>(self, floats: F) {
+    fn strips<F: Floats, const MOST: usize, const LAST: usize, const VECTORS: usize>(self, floats: F) {
         let Products { image, group, block, tiles, points, from, column, out } = self;
         let Image { blocks, packed, operands, .. } = image;
         let [inputs, channels] = image.geometry.group_channels();
@@ -160,11 +161,11 @@ impl Products<'_, '_, '_> {
                 let tiles = first + row..end.min(first + row + MOST);
                 let (block, out, count) = (&mut block, &mut *out, tiles.len());
                 let some = Tiles { block, points, row, first: tiles.start, count, out };
-                match Next::of(weights, weights.len(), [tile, all]) {
-                    None if count <= LAST_ROWS => floats.apart(Rows::<F, _, LAST_ROWS, VECTORS>(some, Near)),
-                    None => floats.apart(Rows::<F, _, MOST, VECTORS>(some, Near)),
-                    Some(next) if count <= LAST_ROWS => floats.apart(Rows::<F, _, LAST_ROWS, VECTORS>(some, next)),
-                    Some(next) => floats.apart(Rows::<F, _, MOST, VECTORS>(some, next)),
+                let ahead = Ahead::of(weights, weights.len(), [tile, all]);
+                if count <= LAST {
+                    floats.apart(Rows::<F, LAST, VECTORS>(some, ahead));
+                } else {
+                    floats.apart(Rows::<F, MOST, VECTORS>(some, ahead));
                 }
                 tile += 1;
                 if !block.is_finite {
@@ -228,9 +229,9 @@ struct Tiles<'b, 'a, 'o, F: Floats, const VECTORS: usize> {
 }
 
 /// Up to `ROWS` tiles, from points to results in memory: a function of its own, so that sums stay in registers.
-struct Rows<'b, 'a, 'o, F: Floats, A, const ROWS: usize, const VECTORS: usize>(Tiles<'b, 'a, 'o, F, VECTORS>, A);
+struct Rows<'b, 'a, 'o, F: Floats, const ROWS: usize, const VECTORS: usize>(Tiles<'b, 'a, 'o, F, VECTORS>, Ahead);
 
-impl<F: Floats, A: Ahead, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '_, '_, F, A, ROWS, VECTORS> {
+impl<F: Floats, const ROWS: usize, const VECTORS: usize> Apart<F> for Rows<'_, '_, '_, F, ROWS, VECTORS> {
     #[inline(always)]
     fn run(self, floats: F) {
         let Rows(Tiles { block, points, row: first_row, first, count, out }, ahead) = self;
