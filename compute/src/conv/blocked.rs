@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::geometry::Geometry;
 use crate::epilogue::{Activate, Activation, Epilogue, WithActivation};
 use crate::error::{Error, room};
-use crate::gemm::blocks::{Blocks, fill, fill_at};
+use crate::gemm::blocks::{Blocks, fill, fill_at, scaled};
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::each_row;
 use crate::simd::floats::{LANES, Line, Vectors};
@@ -74,29 +74,24 @@ impl BlockedWeight {
                 false => (group * channels * kernel.batch.1, [kernel.channels.1, kernel.batch.1]),
             };
             let (area, tiles) = (kernel.area(), columns.len().div_ceil(LANES).max(1));
+            let factors = factors.map(|factors| &factors[group * channels..][columns.clone()]);
             if row == area && kernel.strides[2] == 1 && kernel.is_linear() {
                 // The taps of an input are next to each other, and those of all inputs: one matrix.
                 let place = |row: usize| row % area * inputs + row / area;
-                fill_at(&weight[first..], [1, column], rows, columns.clone(), lines, place);
+                fill_at(&weight[first..], [1, column], rows, columns, lines, place, factors);
             } else {
                 for (tap, lines) in lines.chunks_exact_mut((inputs * tiles).max(1)).enumerate() {
                     let (y, x) = (tap / kernel.sizes[2], tap % kernel.sizes[2]);
                     let start = first + y * kernel.strides[1] + x * kernel.strides[2];
                     fill(&weight[start..], [row, column], 0..inputs, columns.clone(), lines);
                 }
-            }
-            if let Some(factors) = factors {
-                multiply(lines, &factors[group * channels..][columns]);
+                if let Some(factors) = factors {
+                    multiply(lines, factors);
+                }
             }
         })?;
         Ok(())
     }
-}
-
-/// Returns a number of a weight times the factor of its output channel.
-#[inline(always)]
-pub fn scaled(number: f32, factor: f64) -> f32 {
-    (f64::from(number) * factor) as f32
 }
 
 /// Multiplies the channels of each row of lines by their factors.

@@ -3,10 +3,10 @@
 //!
 //! Invariant: an output element is one sum in an order that does not depend on its part or thread.
 
-use super::blocked::scaled;
 use super::depthwise::meet;
 use super::geometry::{Geometry, Operands};
 use crate::epilogue::{Activation, Epilogue};
+use crate::gemm::blocks::scaled;
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, WithFloats};

@@ -22,7 +22,7 @@ mod transposed;
 mod weight;
 mod winograd;
 
-pub use blocked::scaled;
+pub use crate::gemm::blocks::scaled;
 pub use convolution::{Convolution, scratch};
 pub use geometry::{Geometry, Operands};
 pub use half_precision::HalfConvolution;

@@ -1,11 +1,12 @@
 //! The weight of a convolution of `f32` in the order its loops read it, where that is not the order it is stored in.
 
 use super::algorithm::Algorithm;
-use super::blocked::{BlockedWeight, scaled};
+use super::blocked::BlockedWeight;
 use super::geometry::Geometry;
 use super::winograd::{self, TransformedWeight};
 use super::{depthwise, few_outputs};
 use crate::error::Error;
+use crate::gemm::blocks::scaled;
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{LANES, Line};
 use crate::zeroed::Zeroed;

@@ -179,7 +179,7 @@ pub(crate) fn fill(
 ) {
     if col_stride != 1 {
         let first = rows.start;
-        return fill_at(data, [row_stride, col_stride], rows, columns, lines, |row| row - first);
+        return fill_at(data, [row_stride, col_stride], rows, columns, lines, |row| row - first, None);
     }
     let tiles = columns.len().div_ceil(LANES).max(1);
     for (row, lines) in rows.zip(lines.chunks_exact_mut(tiles)) {
@@ -192,7 +192,14 @@ pub(crate) fn fill(
     }
 }
 
-/// Writes rows as [`fill`] does, each at the place among the lines that `place` gives it.
+/// Returns a number of a weight times the factor of its output channel.
+#[inline(always)]
+pub fn scaled(number: f32, factor: f64) -> f32 {
+    (f64::from(number) * factor) as f32
+}
+
+/// Writes rows as [`fill`] does, each at the place among the lines that `place` gives it, and each column [`scaled`] by its
+/// factor, if there are factors.
 pub(crate) fn fill_at(
     data: &[f32],
     strides: [usize; 2],
@@ -200,8 +207,9 @@ pub(crate) fn fill_at(
     columns: Range<usize>,
     lines: &mut [Line],
     place: impl Fn(usize) -> usize,
+    factors: Option<&[f64]>,
 ) {
-    FloatPath::best().run(Transpose { data, strides, rows, columns, lines, place });
+    FloatPath::best().run(Transpose { data, strides, rows, columns, lines, place, factors });
 }
 
 /// Vectors of a run that are asked for before they are read.
@@ -215,6 +223,7 @@ struct Transpose<'d, 'l, P> {
     columns: Range<usize>,
     lines: &'l mut [Line],
     place: P,
+    factors: Option<&'d [f64]>,
 }
 
 impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
@@ -222,12 +231,17 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines, place } = self;
+        let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines, place, factors } = self;
         let (tiles, start) = (columns.len().div_ceil(LANES).max(1), rows.start);
         // Tile by tile: so many runs go on at once as the machine can follow.
         for tile in 0..tiles {
             let column = columns.start + tile * LANES;
             let count = columns.end.saturating_sub(column).min(LANES);
+            let factors = factors.map(|factors| {
+                let mut of_tile = [0.0; LANES];
+                of_tile[..count].copy_from_slice(&factors[tile * LANES..][..count]);
+                of_tile
+            });
             for first in rows.clone().step_by(LANES) {
                 let (all, rows) = (rows.len(), first..(first + LANES).min(rows.end));
                 if row_stride == 1 && rows.len() == LANES && count == LANES {
@@ -244,7 +258,13 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
                     }
                     let numbers = floats.transposed(numbers);
                     for row in 0..LANES {
-                        floats.store(numbers[row], &mut lines[place(first + row) * tiles + tile].0);
+                        let line = &mut lines[place(first + row) * tiles + tile].0;
+                        floats.store(numbers[row], line);
+                        if let Some(factors) = &factors {
+                            for lane in 0..LANES {
+                                line[lane] = scaled(line[lane], factors[lane]);
+                            }
+                        }
                     }
                     continue;
                 }
@@ -252,6 +272,9 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
                     let line = &mut lines[place(row) * tiles + tile].0[..count];
                     let numbers = data[row * row_stride + column * col_stride..].iter().step_by(col_stride.max(1));
                     line.iter_mut().zip(numbers).for_each(|(to, x)| *to = *x);
+                    if let Some(factors) = &factors {
+                        line.iter_mut().zip(factors).for_each(|(to, factor)| *to = scaled(*to, *factor));
+                    }
                 }
             }
         }

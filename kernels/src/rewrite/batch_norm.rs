@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use edgepack_compute::conv::scaled;
-use edgepack_compute::simd::wide;
-use edgepack_compute::threads::{Cost, Read, for_each_at};
+use edgepack_compute::simd::{Loop, run_wide};
+use edgepack_compute::threads::{Cost, for_each_range};
 use edgepack_executor::kernel::room;
 use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
@@ -78,13 +78,17 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call, opera
     let (scale, offset) = (numbers(arg(graph, second, FACTOR)?, 1.0)?, numbers(arg(graph, second, OFFSET)?, 0.0)?);
     let (mean, variance) = (numbers(arg(graph, second, MEAN)?, 0.0)?, numbers(arg(graph, second, VARIANCE)?, 1.0)?);
 
-    let (mut factors, mut offsets) = (room(channels).ok()?, room(channels).ok()?);
-    for channel in 0..channels {
-        let factor = f64::from(scale[channel]) / (f64::from(variance[channel]) + epsilon).sqrt();
-        let moved = f64::from(bias[channel]) - f64::from(mean[channel]);
-        factors.push(factor);
-        offsets.push((moved * factor + f64::from(offset[channel])) as f32);
-    }
+    let (mut factors, mut offsets) = (filled(channels, 0.0)?, filled(channels, 0.0)?);
+    run_wide(Folded {
+        bias: &bias,
+        scale: &scale,
+        offset: &offset,
+        mean: &mean,
+        variance: &variance,
+        epsilon,
+        factors: &mut factors,
+        offsets: &mut offsets,
+    });
     // Factors that overflow would make NaN of what is finite otherwise.
     if !offsets.iter().all(|x: &f32| x.is_finite()) || !stay_finite(weight, &factors, each) {
         return None;
@@ -101,27 +105,80 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call, opera
     merge(graph, first, second, index, &args)
 }
 
-/// Returns whether each channel of a weight times its factor is finite everywhere.
+/// A norm behind a bias, as a factor and an offset for every channel.
+struct Folded<'a> {
+    bias: &'a [f32],
+    scale: &'a [f32],
+    offset: &'a [f32],
+    mean: &'a [f32],
+    variance: &'a [f32],
+    epsilon: f64,
+    factors: &'a mut [f64],
+    offsets: &'a mut [f32],
+}
+
+impl Loop for Folded<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Folded { bias, scale, offset, mean, variance, epsilon, factors, offsets } = self;
+        for ((factor, scale), variance) in factors.iter_mut().zip(scale).zip(variance) {
+            *factor = f64::from(*scale) / (f64::from(*variance) + epsilon).sqrt();
+        }
+        for ((((to, bias), mean), offset), factor) in offsets.iter_mut().zip(bias).zip(mean).zip(offset).zip(factors) {
+            *to = ((f64::from(*bias) - f64::from(*mean)) * *factor + f64::from(*offset)) as f32;
+        }
+    }
+}
+
+/// Returns whether each channel of a weight, of so many numbers, times its factor is finite everywhere.
 fn stay_finite(weight: &[f32], factors: &[f64], each: usize) -> bool {
     let finite = AtomicBool::new(true);
-    let channels = (Read(weight, each), Read(factors, 1));
-    for_each_at(Cost::nanoseconds(LOOK * each as f64), channels, |_, (weight, factor)| {
-        // Numbers without a sign are in the order of their bits, and what is not finite comes last.
-        let most = wide(|| weight.iter().fold(0, |most, x| most.max(x.to_bits() & !SIGN)));
-        finite.fetch_and(scaled(f32::from_bits(most), factor[0]).is_finite(), Relaxed);
+    for_each_range(Cost::nanoseconds(LOOK * each as f64), factors.len(), |channels| {
+        let weight = &weight[channels.start * each..channels.end * each];
+        run_wide(Products { weight, each, factors: &factors[channels], finite: &finite });
     });
     finite.into_inner()
+}
+
+/// Channels of a weight times their factors; `finite` is false from the first on that is not.
+struct Products<'a> {
+    weight: &'a [f32],
+    each: usize,
+    factors: &'a [f64],
+    finite: &'a AtomicBool,
+}
+
+impl Loop for Products<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Products { weight, each, factors, finite } = self;
+        for (channel, factor) in weight.chunks_exact(each).zip(factors) {
+            // Numbers without a sign are in the order of their bits, and what is not finite comes last.
+            let mut most = 0;
+            for x in channel {
+                most = most.max(x.to_bits() & !SIGN);
+            }
+            if !scaled(f32::from_bits(most), *factor).is_finite() {
+                return finite.store(false, Relaxed);
+            }
+        }
+    }
 }
 
 /// The numbers of a constant per channel; `absent` for each if there is none.
 fn numbers(graph: &PlanGraph<'_>, id: ValueId, channels: usize, absent: f32) -> Option<Vec<f32>> {
     if matches!(graph.value(id), Value::Null) {
-        let mut numbers = room(channels).ok()?;
-        numbers.resize(channels, absent);
-        return Some(numbers);
+        return filled(channels, absent);
     }
     let numbers = graph.constant(id)?.as_slice::<f32>().ok()?;
     if numbers.len() == channels { copied(numbers) } else { None }
+}
+
+/// Returns so many times the same; `None` if there is no memory for it.
+fn filled<T: Copy>(count: usize, number: T) -> Option<Vec<T>> {
+    let mut numbers = room(count).ok()?;
+    numbers.resize(count, number);
+    Some(numbers)
 }
 
 /// Returns a copy; `None` if there is no memory for it.

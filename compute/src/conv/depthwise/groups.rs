@@ -4,8 +4,8 @@
 //! A vector of output channels has whole groups, and its inputs are in the same lanes. Each number of a group is spread over
 //! the lanes of the group and multiplied there: nothing of a group reaches another one.
 
-use crate::conv::blocked::scaled;
 use crate::conv::geometry::Geometry;
+use crate::gemm::blocks::scaled;
 use crate::simd::floats::LANES;
 use crate::simd::window::MOST_TAPS;
 

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::transform::{IN_ALL, POINTS, RESULTS, SIDE, results, tile};
 use super::{Image, LAST_ROWS, STRIP, row_len, strip_len};
-use crate::conv::blocked::scaled;
 use crate::conv::direct;
 use crate::epilogue::{Activate, WithActivation};
+use crate::gemm::blocks::scaled;
 use crate::gemm::tiles::{load, store};
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::floats::{Floats, LANES, Line, Plain, WithFloats};

@@ -111,10 +111,7 @@ impl WithFloats for Block<'_, '_> {
             let some = first..inputs.min(first + TOGETHER);
             let count = some.len();
             let read = &mut read[..TAPS * count * vectors];
-            gather(geometry, weight, some, columns.clone(), read);
-            if let Some(factors) = factors.get(columns.clone()) {
-                multiply(read, factors);
-            }
+            gather(geometry, weight, factors.get(columns.clone()), some, columns.clone(), read);
             for place in 0..count * vectors {
                 let mut numbers = [floats.splat(0.0); TAPS];
                 for tap in 0..TAPS {
@@ -129,9 +126,16 @@ impl WithFloats for Block<'_, '_> {
     }
 }
 
-/// Reads the taps of some input channels and of a block of output channels: for every tap and input channel in turn a row of
-/// lines.
-fn gather(geometry: &Geometry, weight: &[f32], inputs: Range<usize>, columns: Range<usize>, lines: &mut [Line]) {
+/// Reads the taps of some input channels and of a block of output channels, times the factors of these if there are any: for
+/// every tap and input channel in turn a row of lines.
+fn gather(
+    geometry: &Geometry,
+    weight: &[f32],
+    factors: Option<&[f64]>,
+    inputs: Range<usize>,
+    columns: Range<usize>,
+    lines: &mut [Line],
+) {
     let kernel = &geometry.weight;
     let [row, column] = [kernel.channels.1, kernel.batch.1];
     let (count, vectors) = (inputs.len(), columns.len().div_ceil(LANES).max(1));
@@ -139,10 +143,13 @@ fn gather(geometry: &Geometry, weight: &[f32], inputs: Range<usize>, columns: Ra
         // The taps of an input channel are next to each other, and those of all: one matrix.
         let rows = inputs.start * TAPS..inputs.end * TAPS;
         let place = |row: usize| row % TAPS * count + row / TAPS - inputs.start;
-        return fill_at(weight, [1, column], rows, columns, lines, place);
+        return fill_at(weight, [1, column], rows, columns, lines, place, factors);
     }
     for (tap, lines) in lines.chunks_exact_mut((count * vectors).max(1)).enumerate() {
         let start = tap / kernel.sizes[2] * kernel.strides[1] + tap % kernel.sizes[2] * kernel.strides[2];
         fill(&weight[start..], [row, column], inputs.clone(), columns.clone(), lines);
+    }
+    if let Some(factors) = factors {
+        multiply(lines, factors);
     }
 }
