@@ -124,7 +124,7 @@ impl WithFloats for Products<'_, '_, '_> {
     fn run<F: Floats>(self, floats: F) {
         match (F::ROWS, self.image.blocks.tiles(self.block)) {
             (2, _) => self.strips::<F, 2, 2, 1>(floats),
-            (LAST_ROWS, _) => self.strips::<F, LAST_ROWS, LAST_ROWS, 1>(floats),
+            (6, _) => self.strips::<F, LAST_ROWS, LAST_ROWS, 1>(floats),
             (_, 2) => self.strips::<F, STRIP, LAST_ROWS, 2>(floats),
             _ => self.strips::<F, STRIP, LAST_ROWS, 1>(floats),
         }
