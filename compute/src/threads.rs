@@ -10,6 +10,7 @@
 //! on its thread.
 #![allow(unsafe_code)]
 
+mod aside;
 mod even;
 mod pieces;
 mod pool;
@@ -107,6 +108,13 @@ pub fn together<R>(work: impl FnOnce() -> R) -> R {
 /// Runs `work` on this thread: loops inside it are not split.
 pub fn alone<R>(work: impl FnOnce() -> R) -> R {
     pool::alone(work)
+}
+
+/// Leaves work that changes nothing but time to a thread that has nothing else to do: `job` does a piece of it, of a few
+/// microseconds, and returns whether there is more. Inside [`Threads::run`] others may do it, until that ends; without others,
+/// or where much is left already, it is dropped.
+pub fn aside(job: impl FnMut() -> bool + Send + 'static) {
+    pool::aside(Box::new(job));
 }
 
 /// Returns how many threads a loop that runs here may be split among.

@@ -23,6 +23,9 @@ enum Repr {
     Lent(Arc<dyn Source>, Range<u64>),
 }
 
+/// Bytes between two parts of a source that are released at once: they fill no page.
+const NEAR: u64 = 4095;
+
 impl Bytes {
     /// Borrows a range of a source; `None` if this range cannot be borrowed.
     pub fn lent(source: Arc<dyn Source>, range: Range<u64>) -> Option<Self> {
@@ -54,6 +57,31 @@ impl Bytes {
     pub fn release(&self) {
         if let Repr::Lent(source, range) = &self.repr {
             source.release(range.clone());
+        }
+    }
+
+    /// [Releases](Bytes::release) all of them. What lies next to each other in a source is released at once, however often it
+    /// is named.
+    pub fn release_all<'b>(all: impl Iterator<Item = &'b Bytes> + Clone) {
+        let lent = all.filter_map(|bytes| match &bytes.repr {
+            Repr::Lent(source, range) => Some((source, range.clone())),
+            _ => None,
+        });
+        let mut sorted: Vec<(&Arc<dyn Source>, Range<u64>)> = Vec::new();
+        if sorted.try_reserve_exact(lent.clone().count()).is_err() {
+            return lent.for_each(|(source, range)| source.release(range));
+        }
+        sorted.extend(lent);
+        sorted.sort_unstable_by_key(|(source, range)| (Arc::as_ptr(source).addr(), range.start));
+        let is_near = |(a, before): &(&Arc<dyn Source>, Range<u64>), (b, after): &(&Arc<dyn Source>, Range<u64>)| {
+            Arc::ptr_eq(a, b) && after.start <= before.end.saturating_add(NEAR)
+        };
+        for near in sorted.chunk_by(is_near) {
+            let (Some((source, first)), Some(end)) = (near.first(), near.iter().map(|(_, range)| range.end).max())
+            else {
+                continue;
+            };
+            source.release(first.start..end);
         }
     }
 

@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+#[cfg(all(feature = "mmap", target_os = "linux"))]
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file, a piece of memory, or anything else with bytes at offsets.
 ///
@@ -61,6 +63,11 @@ pub trait Source: Send + Sync {
     fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
         let _ = range;
         None
+    }
+
+    /// Takes note that a range will soon be read: it may be brought into memory. A failure is left for who reads it to find.
+    fn expect(&self, range: Range<u64>) {
+        let _ = range;
     }
 
     /// Takes note that a range will hardly be read again: memory that only mirrors it may be given back. It can still be
@@ -172,6 +179,9 @@ impl Source for FileSource {
 pub struct MappedFile {
     map: memmap2::Mmap,
     path: PathBuf,
+    /// Where what was given back last ends. Files are read from their begin on: what is in front of that was read before.
+    #[cfg(target_os = "linux")]
+    released: AtomicU64,
 }
 
 /// Fewer bytes are not given back: the system call takes longer than they are worth.
@@ -190,7 +200,12 @@ impl MappedFile {
         let file = File::open(&path)?;
         // SAFETY: by the caller.
         let map = unsafe { memmap2::Mmap::map(&file)? };
-        Ok(MappedFile { map, path })
+        Ok(MappedFile {
+            map,
+            path,
+            #[cfg(target_os = "linux")]
+            released: AtomicU64::new(0),
+        })
     }
 }
 
@@ -206,12 +221,21 @@ impl Source for MappedFile {
         slice(&self.map, range)
     }
     #[cfg(target_os = "linux")]
+    fn expect(&self, range: Range<u64>) {
+        let (Some(bytes), Ok(start)) = (slice(&self.map, range.clone()), usize::try_from(range.start)) else { return };
+        if range.start < self.released.load(Ordering::Relaxed) {
+            return;
+        }
+        let _ = self.map.advise_range(memmap2::Advice::PopulateRead, start, bytes.len());
+    }
+    #[cfg(target_os = "linux")]
     fn release(&self, range: Range<u64>) {
         let Some(bytes) = slice(&self.map, range.clone()) else { return };
         let (Ok(start), len) = (usize::try_from(range.start), bytes.len()) else { return };
         if len < LEAST_RELEASED {
             return;
         }
+        self.released.fetch_max(range.end, Ordering::Relaxed);
         // SAFETY: the map is of a file, is not written to, and by the contract of `open` the file does not change: pages
         // that are given back are read from it again, with the same bytes, when they are accessed.
         let _ = unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) };

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use edgepack_builder::args;
 use edgepack_builder::pte::{ProgramBuilder, TensorSpec};
@@ -11,7 +12,9 @@ use edgepack_executor::{Input, Method, Options, Output};
 use edgepack_format::header::ProgramHeader;
 use edgepack_format::pte::{DataSegment, NamedData, Program as ProgramRow};
 use edgepack_format::scalar::ScalarType;
-use edgepack_loader::{DataFile, Error, FileSource, MappedFile, NamedDataMap, OpenOptions, Program, Source, ValueMeta};
+use edgepack_loader::{
+    Bytes, DataFile, Error, FileSource, MappedFile, NamedDataMap, OpenOptions, Program, Source, ValueMeta,
+};
 use edgepack_tests::assemble::{Assembly, float, write};
 use edgepack_tests::command::edgepack;
 use edgepack_tests::operators::registry;
@@ -135,6 +138,58 @@ impl Source for Shifted {
     }
     fn borrow(&self, range: std::ops::Range<u64>) -> Option<&[u8]> {
         self.bytes.get(self.shift + range.start as usize..self.shift + range.end as usize)
+    }
+}
+
+/// Bytes that are told which ranges of them will hardly be read again.
+struct Told(Vec<u8>, Mutex<Vec<Range<u64>>>);
+
+impl Source for Told {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
+        self.0.get(range.start as usize..range.end as usize)
+    }
+    fn release(&self, range: Range<u64>) {
+        self.1.lock().unwrap().push(range);
+    }
+}
+
+#[test]
+fn neighbours_in_a_source_are_released_at_once() {
+    let sources = [1, 2].map(|_| Arc::new(Told(vec![0; 100_000], Mutex::default())));
+    let lent = |source: usize, range: Range<u64>| Bytes::lent(sources[source].clone(), range).unwrap();
+    let all = [
+        lent(0, 50_000..60_000),
+        lent(0, 0..100),
+        lent(1, 10..20),
+        lent(0, 4_000..9_000),
+        Bytes::from([0; 8]),
+        lent(0, 50_000..60_000),
+        lent(0, 100..200),
+        lent(0, 52_000..53_000),
+    ];
+    Bytes::release_all(all.iter());
+    let told = |source: usize| std::mem::take(&mut *sources[source].1.lock().unwrap());
+    assert_eq!((told(0), told(1)), (vec![0..9_000, 50_000..60_000], vec![10..20]));
+}
+
+#[test]
+fn expecting_and_releasing_change_no_byte() {
+    let path = scratch_file("expected");
+    let bytes: Vec<u8> = (0..200_000u32).map(|at| (at / 7) as u8).collect();
+    std::fs::write(&path, &bytes).unwrap();
+    // SAFETY: the file is this test's own, which does not change it.
+    let file = unsafe { MappedFile::open(&path).unwrap() };
+    for range in [0..200_000, 0..0, 5..70_001, 150_000..900_000, u64::MAX - 1..u64::MAX] {
+        file.expect(range.clone());
+        assert!(file.borrow(0..200_000).unwrap() == bytes);
+        file.release(range);
+        assert!(file.borrow(0..200_000).unwrap() == bytes);
     }
 }
 

@@ -54,9 +54,7 @@ impl Delegate for Graph {
     fn instructions(&self, call: &Prepare<'_>) -> Result<Option<Instructions>, KernelError> {
         let payload = self.verified.read(&self.processed, &self.limits);
         let payload = payload.ok_or_else(|| KernelError::new(ErrorCode::Internal, "the payload is another one"))?;
-        let instructions = lower::lower(&payload, &self.weights, call, &self.limits)?;
-        self.weights.release();
-        Ok(Some(instructions))
+        lower::lower(&payload, &self.weights, call, &self.limits).map(Some)
     }
 
     fn prepare(&self, _: &Prepare<'_>) -> Result<Box<dyn Run>, KernelError> {

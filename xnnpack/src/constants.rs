@@ -210,11 +210,6 @@ impl Weights {
         )
     }
 
-    /// Tells the sources of all constants that they were looked at: scales were copied, weights packed.
-    pub fn release(&self) {
-        self.entries.iter().flatten().for_each(|entry| entry.bytes.release());
-    }
-
     /// The first `len` bytes of a constant, borrowed.
     pub fn shared(&self, index: u32, len: usize) -> Option<Bytes> {
         let entry = self.entry(index).filter(|entry| len <= entry.size)?;
@@ -223,6 +218,13 @@ impl Weights {
 
     fn entry(&self, index: u32) -> Option<&Entry> {
         self.entries.get(usize::try_from(index).ok()?)?.as_ref()
+    }
+}
+
+/// The sources of all constants are told when a method is loaded: scales were copied, weights packed.
+impl Drop for Weights {
+    fn drop(&mut self) {
+        Bytes::release_all(self.entries.iter().flatten().map(|entry| &entry.bytes));
     }
 }
 

@@ -5,7 +5,7 @@
 use super::order::Order;
 use super::{Error, Windows, expect};
 use crate::error::ErrorKind;
-use crate::interleave::{GROUP, Groups, Sums, Tile, interleave};
+use crate::interleave::{GROUP, Groups, Tile, interleave};
 use crate::simd::bytes::BytesPath;
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::{Loop, run_wide};
@@ -68,10 +68,10 @@ impl Packed {
         windows: &Windows,
     ) -> Result<Packed, Error> {
         expect("weights", weights.len(), outputs.saturating_mul(inner))?;
-        let mut packed = Packed::zeroed(path, sizes, windows)?;
         if weights.is_empty() {
-            return Ok(packed);
+            return Packed::of(path, sizes, windows, Groups::new);
         }
+        let mut packed = Packed::of(path, sizes, windows, Groups::overwritten)?;
         let Packed { block, depth, order, .. } = packed;
         let arranged = order.arranged(weights)?;
         let (tiles, row) = (order.tiles(), arranged.len() / outputs);
@@ -83,13 +83,12 @@ impl Packed {
             let pieces = (WriteAll(groups, block * depth), WriteAll(sums, block));
             for_each_at(cost, pieces, |index, (groups, sums): (&mut [Group], &mut [Group])| {
                 let distance = sums.len();
-                for (tile, sums) in sums.iter_mut().enumerate() {
+                for tile in 0..distance {
                     let first = (index * block + tile) * CHANNELS * row;
                     let rows = &rows[first..rows.len().min(first + CHANNELS * row)];
                     interleave(Tile { rows, row, to: &mut groups[tile..], distance, convert: |unit| unit });
-                    let sums: &mut [i32] = bytemuck::cast_slice_mut(&mut sums.0);
-                    run_wide(Sums { rows, row, sums, number: |byte| i32::from(byte as i8) });
                 }
+                run_wide(SumTiles { groups, sums });
                 if path.has_pairs() {
                     run_wide(Pairs(groups));
                 }
@@ -105,16 +104,22 @@ impl Packed {
         windows: &Windows,
         fill: &mut dyn FnMut(&mut [u8]) -> bool,
     ) -> Result<Option<Packed>, Error> {
-        let mut packed = Packed::zeroed(BytesPath::best(), sizes, windows)?;
+        let mut packed = Packed::of(BytesPath::best(), sizes, windows, Groups::overwritten)?;
         let filled = fill(bytemuck::cast_slice_mut(packed.groups.all_mut()));
         Ok(filled.then_some(packed))
     }
 
-    fn zeroed(path: BytesPath, sizes: [usize; 2], windows: &Windows) -> Result<Packed, Error> {
+    /// Packed weights in groups that `groups` gives.
+    fn of(
+        path: BytesPath,
+        sizes: [usize; 2],
+        windows: &Windows,
+        groups: impl FnOnce(usize) -> Result<Groups, Error>,
+    ) -> Result<Packed, Error> {
         let order = Order::of(sizes, windows)?;
         let [weights, sums] =
             counts(&order).ok_or_else(|| Error::new(ErrorKind::Geometry, "weights that cannot be counted"))?;
-        let groups = Groups::new(weights.saturating_add(sums))?;
+        let groups = groups(weights.saturating_add(sums))?;
         Ok(Packed { groups, weights, block: block(path), depth: order.depth().unwrap_or(0), order })
     }
 
@@ -147,6 +152,32 @@ impl Packed {
     #[inline(always)]
     pub(super) fn panel(&self, group: usize, first: usize, count: usize) -> &[Group] {
         &self.groups.all()[(group * self.order.tiles() + first) * self.depth..][..count * self.depth]
+    }
+}
+
+/// Sums of the weights of each channel of a block, wrapped: of its groups, which are those of its tiles in turn, before they are
+/// in [`Pairs`].
+struct SumTiles<'a> {
+    groups: &'a [Group],
+    sums: &'a mut [Group],
+}
+
+impl Loop for SumTiles<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let (tiles, SumTiles { groups, sums }) = (self.sums.len(), self);
+        for (tile, to) in sums.iter_mut().enumerate() {
+            let mut sums = [0i32; CHANNELS];
+            for group in groups[tile..].iter().step_by(tiles) {
+                let units: [i32; CHANNELS] = bytemuck::cast(group.0);
+                for (sum, unit) in sums.iter_mut().zip(units) {
+                    // Each byte in turn is the highest one, which has the sign.
+                    let bytes = [unit << 24 >> 24, unit << 16 >> 24, unit << 8 >> 24, unit >> 24];
+                    *sum = bytes.into_iter().fold(*sum, i32::wrapping_add);
+                }
+            }
+            to.0 = bytemuck::cast(sums);
+        }
     }
 }
 

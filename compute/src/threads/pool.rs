@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
+use super::aside::{Aside, Job};
 use super::slot::{Slot, Spin, TakePart, lock};
 
 /// A worker without work looks for some this long before it parks: several times what waking one takes, and about what
@@ -86,6 +87,15 @@ pub(super) fn others_are_awake() -> bool {
     CALLER_OF.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.sleepers.iter().any(is_awake)))
 }
 
+/// Leaves a job to the workers of this thread, if it has any.
+pub(super) fn aside(job: Job) {
+    if !is_in_loop()
+        && let Some(shared) = workers()
+    {
+        shared.aside.leave(job);
+    }
+}
+
 /// Returns how many nanoseconds of loops this thread has not shared since it became the caller of workers, with one of so
 /// many more; 0 if it is no caller, or in a loop.
 pub(super) fn missed(more: f64) -> f64 {
@@ -116,6 +126,8 @@ pub(super) struct Shared {
     has_caller: AtomicBool,
     /// A loop of the caller, for all workers.
     range: Slot,
+    /// What they do while there is no loop.
+    aside: Aside,
     /// One by worker.
     sleepers: Box<[Sleeper]>,
     worker_spins: Duration,
@@ -132,6 +144,7 @@ pub(super) struct Caller<'a> {
 
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
+        self.shared.aside.end();
         self.shared.has_caller.store(false, SeqCst);
         let (pool, index, in_loop) = std::mem::take(&mut self.before);
         CALLER_OF.replace(pool);
@@ -148,6 +161,7 @@ impl Shared {
             caller: Mutex::new(()),
             has_caller: AtomicBool::new(false),
             range: Slot::default(),
+            aside: Aside::default(),
             sleepers: (1..count).map(|_| Sleeper::default()).collect(),
             worker_spins: if count <= cores { WORKER_SPINS } else { Duration::ZERO },
             loop_spins: if count <= cores { LOOP_SPINS } else { Duration::ZERO },
@@ -224,11 +238,18 @@ impl Shared {
             if self.range.take_part(&mut seen) || expects != has_caller() {
                 expects = has_caller();
                 spin = self.spin(expects);
-            } else if !spin.goes_on(|| self.range.offers_part(seen) || expects != has_caller()) {
-                sleeper.sleep(|| self.range.offers_part(seen) || self.stop.load(SeqCst));
+            } else if self.aside.take_part() {
+                spin = self.spin(expects);
+            } else if !spin.goes_on(|| self.finds_work(seen) || expects != has_caller()) {
+                sleeper.sleep(|| self.finds_work(seen) || self.stop.load(SeqCst));
                 spin = self.spin(expects);
             }
         }
+    }
+
+    /// Returns whether there is a loop or a job, `seen` being the last loop.
+    fn finds_work(&self, seen: u64) -> bool {
+        self.range.offers_part(seen) || self.aside.waits()
     }
 
     /// Waiting of a worker without work that expects a loop, or none.

@@ -353,3 +353,74 @@ fn parts_of_columns_are_those_of_the_matrix() {
     }
     assert!(catch_unwind(AssertUnwindSafe(|| columns.part(1..3, 0..7).row(2).len())).is_err());
 }
+
+#[test]
+fn work_aside_is_done_piece_by_piece_while_there_is_no_loop() {
+    let pool = pool(2);
+    for _ in 0..rounds(20) {
+        let done = Arc::new(AtomicUsize::new(0));
+        pool.run(|| {
+            let counted = done.clone();
+            aside(move || counted.fetch_add(1, Ordering::SeqCst) < 4);
+            while done.load(Ordering::SeqCst) < 5 {
+                check_rows(40);
+                thread::yield_now();
+            }
+        });
+        assert_eq!((done.load(Ordering::SeqCst), Arc::strong_count(&done)), (5, 1));
+    }
+}
+
+#[test]
+fn work_aside_ends_with_its_caller() {
+    let pool = pool(2);
+    for round in 0..rounds(50) {
+        let done = Arc::new(AtomicUsize::new(0));
+        pool.run(|| {
+            for _ in 0..20 {
+                let counted = done.clone();
+                aside(move || {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    true
+                });
+            }
+            thread::sleep(Duration::from_micros(round as u64));
+        });
+        // Nothing of it is left, and nothing goes on.
+        assert_eq!(Arc::strong_count(&done), 1);
+    }
+    // Without others, and inside of a loop, there is nobody to leave it to.
+    let left = Arc::new(());
+    let leave = || {
+        let held = left.clone();
+        aside(move || Arc::strong_count(&held) > 0);
+        assert_eq!(Arc::strong_count(&left), 1);
+    };
+    leave();
+    pool.run(|| alone(leave));
+    Threads::new(1).unwrap().run(leave);
+}
+
+#[test]
+fn panics_aside_concern_nobody() {
+    struct Bomb(Arc<AtomicUsize>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            panic!("dropped");
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let pool = pool(2);
+    for panics in [true, false] {
+        pool.run(|| {
+            let bomb = Bomb(dropped.clone());
+            aside(move || {
+                assert!(!panics && Arc::strong_count(&bomb.0) > 0, "aside");
+                false
+            });
+        });
+    }
+    assert_eq!(dropped.load(Ordering::SeqCst), 2);
+    pool.run(|| check_rows(100));
+}

@@ -75,6 +75,18 @@ impl Zeros {
         Some(Zeros { memory: Memory::Pages(pages), start, len })
     }
 
+    /// Asks the system for pages that will soon be written, each of which it gives at the latest when that is done.
+    #[cfg_attr(
+        not(all(target_os = "linux", not(miri))),
+        expect(unused_variables, reason = "a heap has no pages to ask for")
+    )]
+    fn expect(&self, at: usize, len: usize) {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if let Memory::Pages(pages) = &self.memory {
+            let _ = pages.advise_range(memmap2::Advice::PopulateWrite, self.start + at, len);
+        }
+    }
+
     /// The bytes.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
@@ -107,10 +119,20 @@ pub(crate) struct Zeroed<T> {
 impl<T: bytemuck::Pod> Zeroed<T> {
     /// Returns so many zeros, or an error if the memory is not there.
     pub fn new(count: usize) -> Result<Self, Error> {
+        Self::place(count, false)
+    }
+
+    /// Returns so many elements that will all be written: some may be what an older list left.
+    pub fn overwritten(count: usize) -> Result<Self, Error> {
+        Self::place(count, true)
+    }
+
+    fn place(count: usize, is_overwritten: bool) -> Result<Self, Error> {
         if count == 0 {
             return Ok(Self::default());
         }
-        let place = count.checked_mul(size_of::<T>()).and_then(|len| Place::new(len, align_of::<T>()));
+        let len = count.checked_mul(size_of::<T>());
+        let place = len.and_then(|len| Place::new(len, align_of::<T>(), is_overwritten));
         let place = place.ok_or_else(|| {
             let message = format!("there is no memory for {count} x {} bytes of packed weights", size_of::<T>());
             Error::new(ErrorKind::Memory, message)

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{LARGE, Zeros};
+use crate::threads::aside;
 
 /// Bytes of a row. Large pages that no list has touched take no memory.
 const ROW: usize = 4 * LARGE;
@@ -36,8 +37,10 @@ struct Open {
 /// Pages of lists, which only places of them read and write.
 pub(super) struct Row {
     start: NonNull<u8>,
-    /// The memory behind the pointer, to be given back.
-    _memory: Zeros,
+    /// The memory behind the pointer, to be given back. Nothing but the pointer reads or writes it.
+    memory: Zeros,
+    /// Held while a page is cleared: who waits for that finds it there.
+    clears: Mutex<()>,
 }
 
 // SAFETY: a row is plain memory with one owner, which gives access to none of it.
@@ -50,7 +53,23 @@ impl Row {
         let mut memory = Zeros::new(ROW, ALIGN)?;
         // The only borrow of the memory that there ever is.
         let start = NonNull::from(memory.bytes_mut()).cast();
-        Some(Row { start, _memory: memory })
+        Some(Row { start, memory, clears: Mutex::new(()) })
+    }
+
+    /// Has the system clear a large page, of which the first byte is given, unless it is there. Threads that write to a new page at
+    /// the same time each have one cleared, of which one is kept: so this is done before there are any.
+    fn have_cleared(&self, first: &mut u8) {
+        let _clears = self.clears.lock();
+        *first = 0;
+    }
+
+    /// Has a thread that has nothing else to do ask for a large page.
+    fn expect(self: Arc<Self>, page: usize) {
+        aside(move || {
+            let _clears = self.clears.lock();
+            self.memory.expect(page, LARGE);
+            false
+        });
     }
 }
 
@@ -74,16 +93,20 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// Returns a place of so many zeros at a multiple of `align`, a power of two; `None` if there is no memory for it.
-    pub fn new(len: usize, align: usize) -> Option<Place> {
+    /// Returns a place of so many zeros at a multiple of `align`, a power of two; `None` if there is no memory for it. What is
+    /// overwritten anyway may be what an older list left.
+    pub fn new(len: usize, align: usize, is_overwritten: bool) -> Option<Place> {
         if len >= LARGE || align > ALIGN {
             return Some(Place::Alone { zeros: Zeros::new(len, align)?, counted: 0 });
         }
         // Without memory for a whole row there may be some for the list.
         let few = ALONE.load(Ordering::Relaxed) + len <= LARGE;
         if cfg!(target_os = "linux")
-            && let Some(place) = Place::in_row(len, !few)
+            && let Some((mut place, written)) = Place::in_row(len, !few)
         {
+            if !is_overwritten {
+                place.bytes_mut()[..written].fill(0);
+            }
             return Some(place);
         }
         let zeros = Zeros::new(len, align)?;
@@ -91,8 +114,9 @@ impl Place {
         Some(Place::Alone { zeros, counted: len })
     }
 
-    /// Returns a place of so many bytes, fewer than a row has, in the row that has room, or in a new one if there may be one.
-    fn in_row(len: usize, may_be_new: bool) -> Option<Place> {
+    /// Returns a place of so many bytes, fewer than a row has, in the row that has room, or in a new one if there may be one;
+    /// and how many bytes at its begin older lists may have written. The others are zeros.
+    fn in_row(len: usize, may_be_new: bool) -> Option<(Place, usize)> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if open.row.as_mut().is_some_and(|row| Arc::get_mut(row).is_some()) {
             open.written = open.written.max(open.used);
@@ -104,13 +128,22 @@ impl Place {
             *open = Open { row: Some(Arc::new(Row::new()?)), used: 0, written: 0 };
         }
         let row = open.row.clone()?;
+        let (used, old) = (open.used, open.written);
         // SAFETY: `used + len` is at most the length of the row, a new or an empty one among them.
-        let start = unsafe { row.start.add(open.used) };
-        let old = open.written.saturating_sub(open.used).min(len);
-        open.used = (open.used + len).next_multiple_of(ALIGN);
-        let mut place = Place::Row { start, len, _row: row };
-        place.bytes_mut()[..old].fill(0);
-        Some(place)
+        let start = unsafe { row.start.add(used) };
+        let mut place = Place::Row { start, len, _row: row.clone() };
+        open.used = (used + len).next_multiple_of(ALIGN);
+        drop(open);
+        let page = used.next_multiple_of(LARGE);
+        if let Some(first) = place.bytes_mut().get_mut(page - used) {
+            row.have_cleared(first);
+            let next = page + LARGE;
+            // A program that fills one page may not need another.
+            if page > 0 && (old..ROW).contains(&next) {
+                row.expect(next);
+            }
+        }
+        Some((place, old.saturating_sub(used).min(len)))
     }
 
     /// The bytes.
@@ -151,6 +184,11 @@ mod tests {
     /// Lists of all tests are in the same rows.
     static ONE: Mutex<()> = Mutex::new(());
 
+    /// A place in a row, and how many bytes at its begin may be no zeros.
+    fn in_row(len: usize) -> (Place, usize) {
+        Place::in_row(len, true).unwrap()
+    }
+
     fn row_of(place: &Place) -> Weak<Row> {
         match place {
             Place::Row { _row: row, .. } => Arc::downgrade(row),
@@ -163,13 +201,13 @@ mod tests {
         let _one = ONE.lock();
         for _ in 0..3 {
             let lens = [1, 63, 64, 65, 1000, LARGE - 1];
-            let mut places: Vec<Place> = lens.iter().map(|len| Place::in_row(*len, true).unwrap()).collect();
-            for (index, (place, len)) in places.iter_mut().zip(lens).enumerate() {
+            let mut places: Vec<(Place, usize)> = lens.iter().map(|len| in_row(*len)).collect();
+            for (index, ((place, written), len)) in places.iter_mut().zip(lens).enumerate() {
                 assert_eq!((place.bytes().len(), place.bytes().as_ptr().align_offset(ALIGN)), (len, 0));
-                assert!(place.bytes().iter().all(|byte| *byte == 0));
+                assert!(place.bytes()[*written..].iter().all(|byte| *byte == 0));
                 place.bytes_mut().fill(index as u8 + 1);
             }
-            for (index, place) in places.iter().enumerate() {
+            for (index, (place, _)) in places.iter().enumerate() {
                 assert!(place.bytes().iter().all(|byte| *byte == index as u8 + 1));
             }
         }
@@ -178,11 +216,11 @@ mod tests {
     #[test]
     fn a_full_row_is_given_back_with_its_last_list_and_one_with_room_is_used_again() {
         let _one = ONE.lock();
-        let places: Vec<Place> = (0..2 * ROW / LARGE + 1).map(|_| Place::in_row(LARGE - 1, true).unwrap()).collect();
+        let places: Vec<Place> = (0..2 * ROW / LARGE + 1).map(|_| in_row(LARGE - 1).0).collect();
         let rows: Vec<Weak<Row>> = places.iter().map(row_of).collect();
         drop(places);
         let kept: Vec<&Weak<Row>> = rows.iter().filter(|row| row.upgrade().is_some()).collect();
         assert!(kept.len() < rows.len() && kept.iter().all(|row| row.ptr_eq(&rows[rows.len() - 1])));
-        assert!(row_of(&Place::in_row(1, false).unwrap()).ptr_eq(&rows[rows.len() - 1]));
+        assert!(row_of(&Place::in_row(1, false).unwrap().0).ptr_eq(&rows[rows.len() - 1]));
     }
 }

@@ -13,6 +13,7 @@ use crate::api::state::{State, Value, ValueId};
 use crate::api::storage::{Block, Region};
 use crate::pte::arena::Holder;
 use crate::pte::error::LoadError;
+use crate::pte::expect::expect_program;
 use crate::pte::freeze::{FreezeOptions, Plan, Refused, freeze};
 use crate::pte::input_slots::{self, InputSlot};
 use crate::pte::load::{InitialPiece, delegates, initial_pieces, load, packer_of_constants};
@@ -117,6 +118,7 @@ impl Method {
         let plan = view.plan(name).ok_or_else(|| {
             LoadError::Program(edgepack_loader::Error::NotFound { what: "method", name: name.to_owned() })
         })?;
+        expect_program(program);
         let limits = options.limits.unwrap_or(*program.limits());
         let loaded = load(program, &view, &plan, registry, options)?;
         let mut graph = loaded.graph;

@@ -6,6 +6,7 @@ pub(crate) mod attribute;
 pub(crate) mod bind;
 pub mod embed;
 pub(crate) mod error;
+pub(crate) mod expect;
 pub(crate) mod freeze;
 pub(crate) mod input;
 pub(crate) mod input_slots;

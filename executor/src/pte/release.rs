@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use edgepack_loader::Bytes;
+
 use crate::api::room::{OutOfMemory, filled, grow};
 use crate::api::state::{State, ValueId};
 use crate::api::storage::{BLOCK_ALIGN, Block, Region};
@@ -21,7 +23,7 @@ pub(crate) fn release_unread(graph: &mut PlanGraph<'_>) {
 /// Tells the sources of constants that loading has read all it wanted: kernels have what they packed, and of a mapped file
 /// the pages that runs read come back one by one.
 pub(crate) fn release_pages(graph: &PlanGraph<'_>) {
-    graph.memory.constants.iter().for_each(|bytes| bytes.release());
+    Bytes::release_all(graph.memory.constants.iter());
 }
 
 fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {

@@ -78,7 +78,7 @@ impl<'c> ChannelScales<'c> {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = f32> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = f32> + Clone + '_ {
         self.0.iter()
     }
 }
@@ -139,7 +139,7 @@ impl<'c> GroupScales<'c> {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = bf16> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = bf16> + Clone + '_ {
         (0..self.len()).map_while(|index| self.get(index))
     }
 }

@@ -84,9 +84,9 @@ impl<'m> Constants<'m> {
     ) -> Result<Shared<T>, KernelError> {
         let held = self.find(constant);
         let make = || make().map(|made| Held { made, _constant: held.clone() });
-        let shared = (self.packer)().share((constant, layout), bytes, retained, held.is_some(), &make).map(Shared);
-        // Its pages are most of what is in memory besides. If it is read again, they come back.
-        held.inspect(Bytes::release);
+        let packer = (self.packer)();
+        let shared = packer.share((constant, layout), bytes, retained, held.is_some(), &make).map(Shared);
+        held.inspect(|bytes| packer.was_read(bytes));
         shared
     }
 

@@ -62,7 +62,18 @@ pub struct Packer {
     scope: u64,
     /// Bytes that the method was charged, by key.
     charged: Mutex<HashMap<String, usize>>,
+    read: Mutex<Read>,
 }
+
+/// What was read and will hardly be again, until it is enough to tell its source.
+#[derive(Default)]
+struct Read {
+    all: Vec<Bytes>,
+    bytes: usize,
+}
+
+/// Bytes that a source is told of at once. Each time interrupts all threads of the process.
+const ENOUGH: usize = 1 << 20;
 
 impl Packer {
     /// A packer of one load of a program; what is found by key is in `named`, of which `data` is the caller's part.
@@ -81,6 +92,23 @@ impl Packer {
             answers: Mutex::default(),
             scope: cache.scope(scope),
             charged: Mutex::default(),
+            read: Mutex::default(),
+        }
+    }
+
+    /// Takes note that bytes were read. Their pages are most of what is in memory besides what is made of them, and come back if
+    /// they are read again. What was not told of when the load ends is told of then, with all constants.
+    pub(crate) fn was_read(&self, bytes: &Bytes) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.all.try_reserve(1).is_err() {
+            return;
+        }
+        read.all.push(bytes.clone());
+        read.bytes = read.bytes.saturating_add(bytes.len());
+        if read.bytes >= ENOUGH {
+            let Read { all, .. } = std::mem::take(&mut *read);
+            drop(read);
+            Bytes::release_all(all.iter());
         }
     }
 
@@ -114,7 +142,7 @@ impl Packer {
             Some(folder) => self.stored(folder, packing),
             None => self.new_one(packing.pack).map(Arc::new),
         })?;
-        packing.weights.release();
+        self.was_read(packing.weights);
         Ok(packed)
     }
 

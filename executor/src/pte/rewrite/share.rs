@@ -5,8 +5,8 @@
 //! that nothing else writes. Readers of the later result read the earlier one; where temporaries are is decided
 //! afterwards, so nothing that is elsewhere gets under it.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use edgepack_format::scalar::ScalarType;
@@ -32,6 +32,9 @@ enum Argument {
     Result(ScalarType, Vec<usize>, Vec<u8>, bool),
 }
 
+/// The operator of a call by name, and its arguments.
+type Call = (Arc<str>, Vec<Argument>);
+
 impl Rewrite for ShareEqual {
     fn name(&self) -> &'static str {
         "share equal calls"
@@ -46,9 +49,13 @@ impl Rewrite for ShareEqual {
         let Some(uses) = Uses::of(graph) else { return 0 };
         let Some(views) = uses.views_by_base() else { return 0 };
         let steady = steady_inputs(graph, &uses);
-        let mut known: HashMap<(Arc<str>, Vec<Argument>), Vec<u32>> = HashMap::new();
-        // By tensor, the one that replaces it now.
+        // Equal calls read the same first tensor: one that is the only reader of it waits here until another tensor is
+        // replaced by that one.
+        let mut only: HashMap<u32, (u32, Span)> = HashMap::new();
+        let mut known: HashMap<Call, Vec<u32>> = HashMap::new();
+        // By tensor, the one that replaces it now; and all that replace others.
         let mut same: HashMap<u32, u32> = HashMap::new();
+        let mut kept: HashSet<u32> = HashSet::new();
         let mut shared = 0;
         for chain in 0..graph.chains.len() {
             for index in 0..graph.chains[chain].len() {
@@ -58,19 +65,30 @@ impl Rewrite for ShareEqual {
                 if instruction.node.is_none() || !called.kernel.is_pure() {
                     continue;
                 }
-                let name = Arc::clone(&called.name);
-                let Some((arguments, results)) = described(graph, &uses, &steady, &same, operator, args) else {
+                if let Some(first) = first_read(graph, operator, args)
+                    && uses.of_tensor(first).reads == 1
+                    && !same.contains_key(&first)
+                    && !kept.contains(&first)
+                {
+                    only.insert(first, (operator, args));
                     continue;
-                };
-                match known.entry((name, arguments)) {
+                }
+                let Some((call, results)) = described(graph, &uses, &steady, &same, operator, args) else { continue };
+                match known.entry(call) {
                     Entry::Occupied(earlier) => {
-                        for (&later, &earlier) in results.iter().zip(earlier.get()) {
+                        let earlier = earlier.get().clone();
+                        for (&later, &earlier) in results.iter().zip(&earlier) {
                             let region = graph.state.tensors[earlier as usize].region;
                             graph.show(&views, later, region);
                             same.insert(later, earlier);
+                            kept.insert(earlier);
                         }
                         graph.chains[chain][index].kind = PlanInstructionKind::Nop;
                         shared += 1;
+                        let now_known = earlier.iter().filter_map(|earlier| only.remove(earlier));
+                        for (operator, args) in now_known {
+                            known.extend(described(graph, &uses, &steady, &same, operator, args));
+                        }
                     }
                     Entry::Vacant(first) => {
                         first.insert(results);
@@ -92,7 +110,17 @@ impl Rewrite for ShareEqual {
     }
 }
 
-/// The arguments of a call, and the tensors it writes. `None` if it is not one to share.
+/// The first tensor that a call reads as an argument.
+fn first_read(graph: &PlanGraph<'_>, operator: u32, args: Span) -> Option<u32> {
+    let info = &graph.operators[operator as usize].info;
+    let (ids, outs) = (graph.args[args.range()].get(..info.arity())?, info.outs());
+    ids.iter().enumerate().find_map(|(arg, &id)| match graph.state.values[id as usize] {
+        Value::Tensor(tensor) if outs >> arg & 1 == 0 => Some(tensor),
+        _ => None,
+    })
+}
+
+/// A call, and the tensors it writes. `None` if it is not one to share.
 fn described(
     graph: &PlanGraph<'_>,
     uses: &Uses,
@@ -100,8 +128,9 @@ fn described(
     same: &HashMap<u32, u32>,
     operator: u32,
     args: Span,
-) -> Option<(Vec<Argument>, Vec<u32>)> {
-    let info = &graph.operators[operator as usize].info;
+) -> Option<(Call, Vec<u32>)> {
+    let called = &graph.operators[operator as usize];
+    let info = &called.info;
     let ids = graph.args[args.range()].get(..info.arity())?;
     let (mut arguments, mut results) = (Vec::new(), Vec::new());
     for (arg, &id) in ids.iter().enumerate() {
@@ -122,7 +151,7 @@ fn described(
         };
         arguments.push(argument);
     }
-    (!results.is_empty()).then_some((arguments, results))
+    (!results.is_empty()).then(|| ((Arc::clone(&called.name), arguments), results))
 }
 
 /// Up to so many inputs of a method are compared with what is written.

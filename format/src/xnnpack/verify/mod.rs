@@ -187,6 +187,7 @@ fn meaning(report: &mut Report<'_, '_>) -> room::Result<Vec<u32>> {
     graph::check(report)?;
     values::check(report);
     let extremes = scales::inline(report)?;
+    numbers::sums(report);
     numbers::products(&extremes, report);
     nodes::check(report);
     let order = order::check(report)?;

@@ -18,13 +18,11 @@ const BELOW: f32 = 256.0;
 const SUM_FROM: f32 = 1.0 / 1024.0;
 const PRODUCT_FROM: f32 = 1.0 / 65536.0;
 
-/// Asks every node whose scales are known. Extremes are those of the values; where weights are not known now, they are
-/// known another time.
-pub(super) fn products(extremes: &[Extremes], report: &mut Report<'_, '_>) {
+/// Asks every node whose numbers do not depend on scales of channels.
+pub(super) fn sums(report: &mut Report<'_, '_>) {
     let payload = report.payload;
     for (index, node) in payload.nodes.iter().enumerate() {
         let Some(kind) = &node.xnode_union else { continue };
-        let known = |id: u32| extremes.get(payload.index_of(id)?).copied().flatten();
         let scale = |id: u32| payload.value(id)?.per_tensor().map(|(scale, _)| scale);
         match (kind, kind.fields()) {
             (_, Fields::FullyConnected(node)) => {
@@ -32,8 +30,6 @@ pub(super) fn products(extremes: &[Extremes], report: &mut Report<'_, '_>) {
                 let inner = usize::from(node.flags & TRANSPOSE_WEIGHTS == 0);
                 let terms = rows.and_then(|shape| shape.dims().get(inner).copied());
                 accumulator(index, node.input1_id, terms.map_or(0, u64::from), node.filter_id, report);
-                let scales = (scale(node.input1_id), known(node.filter_id), scale(node.output_id));
-                weights(index, scales, report);
             }
             (_, Fields::Convolution(node)) => {
                 let terms = u64::from(node.kernel_height).saturating_mul(node.kernel_width.into());
@@ -42,12 +38,6 @@ pub(super) fn products(extremes: &[Extremes], report: &mut Report<'_, '_>) {
                     _ => terms.saturating_mul(node.group_input_channels.into()),
                 };
                 accumulator(index, node.input1_id, terms, node.filter_id, report);
-                let scales = (scale(node.input1_id), known(node.filter_id), scale(node.output_id));
-                weights(index, scales, report);
-            }
-            (_, Fields::Binary(node)) => {
-                let scales = (scale(node.input1_id), known(node.input2_id), scale(node.output_id));
-                binary(index, kind, scales, report);
             }
             (NodeUnion::GlobalAvgPooling2d(_), Fields::Unary(node)) => {
                 let shape = payload.value(node.input_id).and_then(|value| value.tensor()?.shape());
@@ -64,6 +54,35 @@ pub(super) fn products(extremes: &[Extremes], report: &mut Report<'_, '_>) {
                 if let Some(y) = scale(node.output_id).filter(|_| to.is_some_and(|to| to.datatype != Datatype::FP32)) {
                     derived(index, 1.0 / y, report);
                 }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Asks every node whose scales are known. Extremes are those of the values; where weights are not known now, they are
+/// known another time.
+pub(super) fn products(extremes: &[Extremes], report: &mut Report<'_, '_>) {
+    let payload = report.payload;
+    if extremes.iter().all(Option::is_none) {
+        return;
+    }
+    for (index, node) in payload.nodes.iter().enumerate() {
+        let Some(kind) = &node.xnode_union else { continue };
+        let known = |id: u32| extremes.get(payload.index_of(id)?).copied().flatten();
+        let scale = |id: u32| payload.value(id)?.per_tensor().map(|(scale, _)| scale);
+        match kind.fields() {
+            Fields::FullyConnected(node) => {
+                let scales = (scale(node.input1_id), known(node.filter_id), scale(node.output_id));
+                weights(index, scales, report);
+            }
+            Fields::Convolution(node) => {
+                let scales = (scale(node.input1_id), known(node.filter_id), scale(node.output_id));
+                weights(index, scales, report);
+            }
+            Fields::Binary(node) => {
+                let scales = (scale(node.input1_id), known(node.input2_id), scale(node.output_id));
+                binary(index, kind, scales, report);
             }
             _ => {}
         }

@@ -85,22 +85,22 @@ fn bytes<'c>(index: u32, source: Source<'c>, report: &Report<'c, '_>) -> Option<
 }
 
 /// The extremes of a value's scales, if all of them are scales.
-fn scan(index: usize, want: usize, scales: impl Iterator<Item = f32>, report: &mut Report<'_, '_>) -> Extremes {
-    let mut extremes: Extremes = None;
-    let mut count = 0usize;
-    for (place, scale) in scales.take(want).enumerate() {
-        if !is_scale(scale) {
-            report.whole_params(&rule::SCALES, index, format!("scale {place} is {scale}"));
-            return None;
-        }
-        let (least, most) = extremes.unwrap_or((scale, scale));
-        extremes = Some((least.min(scale), most.max(scale)));
-        count = place;
+fn scan(index: usize, want: usize, scales: impl Iterator<Item = f32> + Clone, report: &mut Report<'_, '_>) -> Extremes {
+    // Scales are in the order of their bits, and so is what can be none: below all of them, or above.
+    let (mut least, mut most, mut count) = (u32::MAX, 0, 0usize);
+    for bits in scales.clone().take(want).map(f32::to_bits) {
+        (least, most, count) = (least.min(bits), most.max(bits), count.wrapping_add(1));
     }
     // Values may share a constant, so each look at it is paid.
-    let bytes = count.saturating_mul(size_of::<f32>());
-    if let Err(error) = report.out.budget().charge_bytes(bytes, 0) {
+    if let Err(error) = report.out.budget().charge_bytes(count.saturating_mul(size_of::<f32>()), 0) {
         report.out.unreadable(report.path, error);
     }
-    extremes
+    let (least, most) = (f32::from_bits(least), f32::from_bits(most));
+    if is_scale(least) && is_scale(most) {
+        return Some((least, most));
+    }
+    if let Some((place, scale)) = scales.take(want).enumerate().find(|(_, scale)| !is_scale(*scale)) {
+        report.whole_params(&rule::SCALES, index, format!("scale {place} is {scale}"));
+    }
+    None
 }
