@@ -22,7 +22,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread;
 
 pub(crate) use even::even;
 use pieces::sealed::{Cut, Pieces as _};
@@ -44,7 +43,7 @@ impl Threads {
     /// Starts threads, so that there are this many with the caller's; 0 is as many as the machine has. Where the platform
     /// has no threads, as `wasm32-unknown-unknown`, there is the caller's alone.
     pub fn new(count: usize) -> Result<Threads, StartError> {
-        let count = if count == 0 { thread::available_parallelism().map_or(1, usize::from) } else { count };
+        let count = if count == 0 { pool::cores() } else { count };
         if count == 1 {
             return Ok(Threads(None));
         }

@@ -65,7 +65,8 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// Takes note that a range will soon be read: it may be brought into memory. A failure is left for who reads it to find.
+    /// Takes note that a range will soon be read: it may be brought into memory. Any thread may say so, and loading waits until
+    /// this returns. A failure is left for who reads the range to find.
     fn expect(&self, range: Range<u64>) {
         let _ = range;
     }

@@ -33,6 +33,8 @@ struct Jobs {
     waiting: Vec<Job>,
     /// Workers that do one.
     busy: usize,
+    /// True while the caller waits for them.
+    ends: bool,
 }
 
 impl Aside {
@@ -75,7 +77,7 @@ impl Aside {
         jobs.waiting.splice(0..0, rest);
         self.waits.store(!jobs.waiting.is_empty(), SeqCst);
         jobs.busy -= 1;
-        if jobs.busy == 0 {
+        if jobs.busy == 0 && jobs.ends {
             self.idle.notify_all();
         }
         true
@@ -84,19 +86,20 @@ impl Aside {
     /// Drops what waits, after what has begun.
     pub(super) fn end(&self) {
         let mut jobs = lock(&self.jobs);
+        jobs.ends = true;
         loop {
             let left = mem::take(&mut jobs.waiting);
             self.waits.store(false, SeqCst);
-            if left.is_empty() && jobs.busy == 0 {
+            if !left.is_empty() {
+                drop(jobs);
+                left.into_iter().for_each(discard);
+                jobs = lock(&self.jobs);
+            } else if jobs.busy > 0 {
+                jobs = self.idle.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                jobs.ends = false;
                 return;
             }
-            if left.is_empty() {
-                jobs = self.idle.wait(jobs).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            drop(jobs);
-            left.into_iter().for_each(discard);
-            jobs = lock(&self.jobs);
         }
     }
 }

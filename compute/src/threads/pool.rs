@@ -34,6 +34,12 @@ thread_local! {
     static MISSED: Cell<f64> = const { Cell::new(0.0) };
 }
 
+/// Returns how many threads the machine runs at once. Asking it takes longer than starting a thread, so that is done once.
+pub(super) fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// Threads that live as long as this.
 pub(super) struct Pool {
     pub(super) shared: Arc<Shared>,
@@ -156,7 +162,7 @@ impl Drop for Caller<'_> {
 impl Shared {
     fn new(count: usize) -> Shared {
         // Where there are fewer cores than threads, one that spins takes the core from one that works.
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let cores = cores();
         Shared {
             caller: Mutex::new(()),
             has_caller: AtomicBool::new(false),
