@@ -113,7 +113,7 @@ pub fn alone<R>(work: impl FnOnce() -> R) -> R {
 /// microseconds, and returns whether there is more. Inside [`Threads::run`] others may do it, until that ends; without others,
 /// or where much is left already, it is dropped.
 pub fn aside(job: impl FnMut() -> bool + Send + 'static) {
-    pool::aside(Box::new(job));
+    pool::aside(job);
 }
 
 /// Returns how many threads a loop that runs here may be split among.

@@ -180,7 +180,7 @@ impl Source for FileSource {
 pub struct MappedFile {
     map: memmap2::Mmap,
     path: PathBuf,
-    /// Where what was given back last ends. Files are read from their begin on: what is in front of that was read before.
+    /// End of what was given back last. Files are read from their begin on: what is in front of that was read before.
     #[cfg(target_os = "linux")]
     released: AtomicU64,
 }

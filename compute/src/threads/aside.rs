@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::pool::alone;
 use super::slot::lock;
 
 /// Does a piece of something, and returns whether there is more to do.
@@ -65,7 +64,7 @@ impl Aside {
         jobs.busy += 1;
         self.waits.store(!jobs.waiting.is_empty(), SeqCst);
         drop(jobs);
-        let has_more = catch_unwind(AssertUnwindSafe(|| alone(&mut job))).unwrap_or_else(|panic| {
+        let has_more = catch_unwind(AssertUnwindSafe(&mut job)).unwrap_or_else(|panic| {
             // Dropping what a panic carries may panic.
             mem::forget(panic);
             false

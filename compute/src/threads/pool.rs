@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use super::aside::{Aside, Job};
+use super::aside::Aside;
 use super::slot::{Slot, Spin, TakePart, lock};
 
 /// A worker without work looks for some this long before it parks: several times what waking one takes, and about what
@@ -94,11 +94,11 @@ pub(super) fn others_are_awake() -> bool {
 }
 
 /// Leaves a job to the workers of this thread, if it has any.
-pub(super) fn aside(job: Job) {
+pub(super) fn aside(mut job: impl FnMut() -> bool + Send + 'static) {
     if !is_in_loop()
         && let Some(shared) = workers()
     {
-        shared.aside.leave(job);
+        shared.aside.leave(Box::new(move || alone(&mut job)));
     }
 }
 
@@ -132,7 +132,7 @@ pub(super) struct Shared {
     has_caller: AtomicBool,
     /// A loop of the caller, for all workers.
     range: Slot,
-    /// What they do while there is no loop.
+    /// Work for them while there is no loop.
     aside: Aside,
     /// One by worker.
     sleepers: Box<[Sleeper]>,

@@ -65,7 +65,7 @@ pub struct Packer {
     read: Mutex<Read>,
 }
 
-/// What was read and will hardly be again, until it is enough to tell its source.
+/// Bytes that were read and will hardly be again, until they are enough to tell their source.
 #[derive(Default)]
 struct Read {
     all: Vec<Bytes>,
