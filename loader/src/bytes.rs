@@ -73,16 +73,14 @@ impl Bytes {
         }
         sorted.extend(lent);
         sorted.sort_unstable_by_key(|(source, range)| (Arc::as_ptr(source).addr(), range.start));
-        let is_near = |(a, before): &(&Arc<dyn Source>, Range<u64>), (b, after): &(&Arc<dyn Source>, Range<u64>)| {
-            Arc::ptr_eq(a, b) && after.start <= before.end.saturating_add(NEAR)
-        };
-        for near in sorted.chunk_by(is_near) {
-            let (Some((source, first)), Some(end)) = (near.first(), near.iter().map(|(_, range)| range.end).max())
-            else {
-                continue;
-            };
-            source.release(first.start..end);
-        }
+        sorted.dedup_by(|(next_source, next), (source, range)| {
+            let joins = Arc::ptr_eq(source, next_source) && next.start <= range.end.saturating_add(NEAR);
+            if joins {
+                range.end = range.end.max(next.end);
+            }
+            joins
+        });
+        sorted.into_iter().for_each(|(source, range)| source.release(range));
     }
 
     /// Returns whether the bytes are memory of this handle, rather than borrowed from its source.

@@ -69,8 +69,12 @@ impl Aside {
             mem::forget(panic);
             false
         });
-        let mut rest = Some(job);
-        rest.take_if(|_| !has_more).into_iter().for_each(discard);
+        let rest = if has_more {
+            Some(job)
+        } else {
+            discard(job);
+            None
+        };
         let mut jobs = lock(&self.jobs);
         // Others have their turn before its next piece.
         jobs.waiting.splice(0..0, rest);
