@@ -172,8 +172,7 @@ impl Windows {
                 for row in start / (width * channels)..(start + out.len()) / (width * channels) {
                     let (n, y) = (row / height, row % height);
                     let before = start + n * to.batch.1 - n * last.batch.1;
-                    let emit = |at: usize, value: T| out[at - before] = value;
-                    self.run(data, pool, [n..n + 1, 0..channels, y..y + 1], emit);
+                    self.run(data, pool, [n..n + 1, 0..channels, y..y + 1], write_from(before, out));
                 }
             });
         } else if to.is_placed_as(&first) {
@@ -181,12 +180,11 @@ impl Windows {
                 for plane in start / to.area()..(start + out.len()) / to.area() {
                     let (n, channel) = (plane / channels, plane % channels);
                     let before = start + n * to.batch.1 - n * first.batch.1;
-                    let emit = |at: usize, value: T| out[at - before] = value;
-                    self.run(data, pool, [n..n + 1, channel..channel + 1, 0..height], emit);
+                    self.run(data, pool, [n..n + 1, channel..channel + 1, 0..height], write_from(before, out));
                 }
             });
         } else {
-            self.run(data, pool, self.everything(), |at, value: T| out[at] = value);
+            self.run(data, pool, self.everything(), write_from(0, out));
         }
     }
 
@@ -318,6 +316,12 @@ impl Windows {
             }
         }
     }
+}
+
+/// Returns what writes a result with its place, where the first of these places is `before`. Loops that write are the same code
+/// with it wherever they begin.
+fn write_from<T>(before: usize, out: &mut [T]) -> impl FnMut(usize, T) {
+    move |at, value| out[at - before] = value
 }
 
 /// A result for the elements of a window.

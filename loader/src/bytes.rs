@@ -83,6 +83,11 @@ impl Bytes {
         sorted.into_iter().for_each(|(source, range)| source.release(range));
     }
 
+    /// Returns whether they are borrowed from a source that [gives back](Source::gives_back) memory that is released.
+    pub fn gives_back(&self) -> bool {
+        matches!(&self.repr, Repr::Lent(source, _) if source.gives_back())
+    }
+
     /// Returns whether the bytes are memory of this handle, rather than borrowed from its source.
     pub fn is_heap(&self) -> bool {
         !matches!(self.repr, Repr::Lent(..))

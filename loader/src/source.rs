@@ -77,6 +77,12 @@ pub trait Source: Send + Sync {
         let _ = range;
     }
 
+    /// Returns whether [`Source::release`] gives memory back. Then what is small and often read is better copied: where it is in
+    /// the source, pages come back with it that hold other things.
+    fn gives_back(&self) -> bool {
+        false
+    }
+
     /// A name for messages.
     fn name(&self) -> String {
         "the source".to_owned()
@@ -240,6 +246,9 @@ impl Source for MappedFile {
         // SAFETY: the map is of a file, is not written to, and by the contract of `open` the file does not change: pages
         // that are given back are read from it again, with the same bytes, when they are accessed.
         let _ = unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len) };
+    }
+    fn gives_back(&self) -> bool {
+        cfg!(target_os = "linux")
     }
     fn name(&self) -> String {
         self.path.display().to_string()

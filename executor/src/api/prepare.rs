@@ -12,7 +12,7 @@ use crate::api::error::KernelError;
 use crate::api::packing::constants::{Constants, Layout, Shared};
 use crate::api::room::Retained;
 use crate::api::state::{Dynamism, State, TensorState, Value, ValueId};
-use crate::api::tensor::{Scalar, TensorRef, TensorShape};
+use crate::api::tensor::{PodElement, Scalar, TensorRef, TensorShape};
 
 /// One instruction, seen at load.
 pub struct Prepare<'p> {
@@ -125,28 +125,33 @@ impl<'p> Prepare<'p> {
         Ok(state.list_tensor(self.args, arg, item)?.map(|tensor| self.info(tensor)))
     }
 
-    /// Returns a constant argument in another layout of so many bytes, such as packed weights: made now, or by another
-    /// instruction or method of the program for a layout of the same name. It is charged to the method, and is not part of
-    /// [`Run::retained_bytes`](crate::kernel::Run::retained_bytes).
+    /// Returns a constant argument in another layout of so many bytes, such as packed weights. It is there when the method runs:
+    /// made of the elements when all instructions are prepared, or by another instruction or method of the program for a layout
+    /// of the same name. It is charged to the method, and is not part of [`Run::retained_bytes`](crate::kernel::Run::retained_bytes).
     ///
     /// # Errors
     ///
-    /// The argument is not a constant tensor, the limits of the method do not leave so many bytes, or `make` fails.
-    pub fn share<T: Any + Send + Sync>(
+    /// The argument is not a constant tensor of these elements, or the limits of the method do not leave so many bytes. If `make`
+    /// fails, the method is not loaded.
+    pub fn share<E: PodElement, T: Any + Send + Sync>(
         &self,
         arg: usize,
         layout: Layout<'_>,
         bytes: usize,
-        make: impl Fn(TensorRef<'p>) -> Result<T, KernelError> + Sync,
+        make: impl Fn(&[E]) -> Result<T, KernelError> + Send + 'static,
     ) -> Result<Shared<T>, KernelError> {
         let constant = self.tensor(arg)?.constant.ok_or_else(|| {
             KernelError::new(ErrorCode::Internal, format!("argument {arg} is not constant, and cannot be shared"))
         })?;
+        let elements = constant.as_slice::<E>()?;
         match self.constants {
-            Some(constants) => constants.share(constant.bytes(), layout, bytes, self.retained, &|| make(constant)),
+            Some(constants) => {
+                let make = move |bytes: &[u8]| make(bytemuck::cast_slice(bytes));
+                constants.share(constant.bytes(), layout, bytes, self.retained, make)
+            }
             None => {
                 self.retained.charge(bytes)?;
-                make(constant).map(Shared::alone)
+                make(elements).map(Shared::alone)
             }
         }
     }

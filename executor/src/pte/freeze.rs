@@ -134,6 +134,8 @@ pub(crate) fn freeze(
     grow(&mut chains, graph.chains.len()).map_err(whole)?;
     let mut scratch = 0usize;
     let mut frees = false;
+    // Instructions that constants in another layout are made for.
+    let mut asking = Vec::new();
     // Copies of different instructions share memory: `copies` is what the neediest one takes.
     let (mut rerouted, mut copies) = (Vec::new(), 0usize);
 
@@ -162,6 +164,9 @@ pub(crate) fn freeze(
                         .of_constants(&constants);
                     let run = info.kernel.prepare(&prepare).map_err(|error| refused(Some(operator), error))?;
                     scratch = scratch.max(prepare.scratch.get());
+                    let asked = constants.waiting() - asking.len();
+                    grow(&mut asking, asked).map_err(whole)?;
+                    asking.extend(std::iter::repeat_n((chain, index, operator), asked));
                     PlannedAction::Kernel { run, operator, call: Call { args, access, rerouted: span } }
                 }
                 PlanInstructionKind::Delegate { delegate, args } => {
@@ -199,6 +204,10 @@ pub(crate) fn freeze(
         }
         chains.push(planned);
     }
+    constants.make().map_err(|(number, error)| {
+        let (chain, instruction, operator) = asking[number];
+        Refused { chain, instruction, operator: Some(operator), error }
+    })?;
 
     let kernel_bytes = scratch.checked_next_multiple_of(BLOCK_ALIGN).unwrap_or(usize::MAX);
     let block = graph.account.block("scratch memory", kernel_bytes.saturating_add(copies)).map_err(whole)?;

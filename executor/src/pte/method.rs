@@ -142,7 +142,7 @@ impl Method {
             freeze(&mut graph, &freeze_options, &delegates, &retained, &|| Arc::clone(packer.get_or_init(new_packer)))
                 .map_err(|refused| refused_at(&plan, &graph.operators, refused))?;
         if !options.no_optimize {
-            release_pages(&graph);
+            release_pages(&mut graph);
         }
 
         let numbers = numbers(&graph.state, &graph.variable)?;
@@ -228,7 +228,7 @@ pub struct MemoryBytes {
     /// Planned by the exporter.
     pub planned: usize,
     /// Values the program gives no memory, those of instructions that stand for delegates among them, and constants that had
-    /// to be realigned.
+    /// to be realigned, or were copied because they are small and the source is a mapped file.
     pub private: usize,
     /// Scratch of kernels and copies.
     pub scratch: usize,

@@ -458,7 +458,7 @@ impl<'r> PlanGraph<'r> {
 pub(crate) struct Memory {
     /// Planned memories.
     pub arenas: Arenas,
-    /// Storage of values that the program gives none, and realigned constants.
+    /// Storage of values that the program gives none, and constants that were realigned or copied.
     pub private: Vec<Block>,
     /// Constants of the program and of data files.
     pub constants: Vec<Bytes>,

@@ -12,7 +12,7 @@ use edgepack_loader::Bytes;
 use crate::api::room::{OutOfMemory, filled, grow};
 use crate::api::state::{State, ValueId};
 use crate::api::storage::{BLOCK_ALIGN, Block, Region};
-use crate::pte::plan_graph::{PlanGraph, PlanInstructionKind};
+use crate::pte::plan_graph::{Memory, PlanGraph, PlanInstructionKind};
 
 /// Drops memory that no instruction reads. A tensor in that memory has no bytes afterwards.
 /// If there is not enough memory to find out, everything stays.
@@ -21,9 +21,49 @@ pub(crate) fn release_unread(graph: &mut PlanGraph<'_>) {
 }
 
 /// Tells the sources of constants that loading has read all it wanted: kernels have what they packed, and of a mapped file
-/// the pages that runs read come back one by one.
-pub(crate) fn release_pages(graph: &PlanGraph<'_>) {
+/// the pages that runs read come back one by one. Small constants, which are between large ones that nobody reads again, are
+/// copied before.
+pub(crate) fn release_pages(graph: &mut PlanGraph<'_>) {
+    // Without memory for copies they stay where they are.
+    let _ = copy_small(graph);
     Bytes::release_all(graph.memory.constants.iter());
+}
+
+/// The most bytes of a constant that is copied: a fraction of what a system brings into memory around a byte that is read.
+const SMALL: usize = 16 << 10;
+
+fn copy_small(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
+    let used = used_tensors(graph)?;
+    let PlanGraph { state, memory: Memory { constants, private, .. }, account, .. } = graph;
+    let mut sources: Vec<&Bytes> = Vec::new();
+    grow(&mut sources, constants.len())?;
+    sources.extend(constants.iter().filter(|bytes| bytes.gives_back()));
+    if sources.is_empty() {
+        return Ok(());
+    }
+    sources.sort_unstable_by_key(|bytes| bytes.as_ptr());
+    let bytes = |start: u64, len: usize| {
+        let after = sources.partition_point(|bytes| bytes.as_ptr() as u64 <= start);
+        let source: &[u8] = sources.get(after.checked_sub(1)?)?;
+        let first = (start - source.as_ptr() as u64) as usize;
+        source.get(first..first.checked_add(len)?)
+    };
+    let mut small: Vec<(u64, u32)> = Vec::new();
+    for (index, (tensor, _)) in (0..).zip(state.tensors.iter().zip(used)).filter(|(_, (_, used))| *used) {
+        let (start, len) = (tensor.region.addresses().start, tensor.region.len());
+        if tensor.constant && (1..=SMALL).contains(&len) && bytes(start, len).is_some() {
+            grow(&mut small, 1)?;
+            small.push((start, index));
+        }
+    }
+    small.sort_unstable();
+    let (offsets, total) = side_by_side(state, &small)?;
+    grow(private, 1)?;
+    let mut block = account.block("small constants", total)?;
+    if move_into(state, &mut block, &small, &offsets, bytes).is_some() {
+        private.push(block);
+    }
+    Ok(())
 }
 
 fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
@@ -75,13 +115,26 @@ fn try_release(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
 /// Copies what is read of some bytes, in order of their places, if that is less than half of them. `None`, and nothing
 /// changed, if it is more.
 fn leave(state: &mut State, bytes: &[u8], owner: &Range<u64>, inside: &[(u64, u32)]) -> Option<Block> {
+    let (offsets, total) = side_by_side(state, inside).ok()?;
+    if total > bytes.len() / 2 {
+        return None;
+    }
+    let mut block = Block::zeroed(total)?;
+    move_into(state, &mut block, inside, &offsets, |start, len| {
+        bytes.get((start - owner.start) as usize..)?.get(..len)
+    })?;
+    Some(block)
+}
+
+/// Returns offsets for tensors in order of their places, one behind another, and the bytes of all. Tensors that show the same
+/// bytes go on doing so.
+fn side_by_side(state: &State, tensors: &[(u64, u32)]) -> Result<(Vec<usize>, usize), OutOfMemory> {
     let mut total = 0usize;
     let mut offsets = Vec::new();
-    grow(&mut offsets, inside.len()).ok()?;
+    grow(&mut offsets, tensors.len())?;
     let mut last: Option<Range<u64>> = None;
-    for &(_, tensor) in inside {
+    for &(_, tensor) in tensors {
         let place = state.tensors[tensor as usize].region.addresses();
-        // Tensors that show the same bytes go on doing so.
         match &last {
             Some(last) if *last == place => {}
             _ => total += last.map_or(0, |last| length(&last).next_multiple_of(BLOCK_ALIGN)),
@@ -89,24 +142,28 @@ fn leave(state: &mut State, bytes: &[u8], owner: &Range<u64>, inside: &[(u64, u3
         offsets.push(total);
         last = Some(place);
     }
-    total += last.map_or(0, |last| length(&last));
-    if total > bytes.len() / 2 {
-        return None;
+    Ok((offsets, total + last.map_or(0, |last| length(&last))))
+}
+
+/// Copies tensors into a block, of the bytes that `bytes` finds at an address, and lets them have their place there. `None`, and
+/// no tensor moved, if one has no bytes or no room.
+fn move_into<'b>(
+    state: &mut State,
+    block: &mut Block,
+    tensors: &[(u64, u32)],
+    offsets: &[usize],
+    bytes: impl Fn(u64, usize) -> Option<&'b [u8]>,
+) -> Option<()> {
+    for (&(start, tensor), &offset) in tensors.iter().zip(offsets) {
+        let len = state.tensors[tensor as usize].region.len();
+        block.region(offset, len)?;
+        block.bytes_mut().get_mut(offset..offset + len)?.copy_from_slice(bytes(start, len)?);
     }
-    let mut block = Block::zeroed(total)?;
-    for (&(start, tensor), &offset) in inside.iter().zip(&offsets) {
-        let region = &mut state.tensors[tensor as usize].region;
-        let len = region.len();
-        block
-            .bytes_mut()
-            .get_mut(offset..offset + len)?
-            .copy_from_slice(bytes.get((start - owner.start) as usize..)?.get(..len)?);
-    }
-    for (&(_, tensor), &offset) in inside.iter().zip(&offsets) {
+    for (&(_, tensor), &offset) in tensors.iter().zip(offsets) {
         let region = &mut state.tensors[tensor as usize].region;
         *region = block.region(offset, region.len())?.frozen();
     }
-    Some(block)
+    Some(())
 }
 
 /// By tensor: whether an instruction or the caller may look at it.

@@ -146,26 +146,34 @@ impl Packer {
         Ok(packed)
     }
 
-    /// Returns what is made of a constant at a place in memory, in a layout of so many bytes. If it is held, others may find
-    /// it: what is made has to hold that memory then, so that nothing else is at that place while it lives.
-    pub(crate) fn share<T: Any + Send + Sync>(
+    /// Charges the method for what is made of a constant at a place in memory, in a layout of so many bytes, and returns its key.
+    pub(crate) fn key_at(
         &self,
-        (place, layout): (&[u8], Layout<'_>),
+        place: &[u8],
+        layout: Layout<'_>,
         bytes: usize,
         retained: Retained<'_>,
-        is_held: bool,
-        make: &(dyn Fn() -> Result<T, KernelError> + Sync),
-    ) -> Result<Arc<T>, KernelError> {
-        let make = || self.new_one(make).map(Arc::new);
-        if !is_held {
-            let number = self.charged.lock().unwrap_or_else(PoisonError::into_inner).len();
-            self.charge(&format!("alone {number}"), bytes, retained)?;
-            return make();
-        }
+    ) -> Result<String, KernelError> {
         let mut key = format!("program {}/at {:p}+{}/{}", self.scope, place.as_ptr(), place.len(), layout.name);
         push_numbers(&mut key, layout.numbers);
         self.charge(&key, bytes, retained)?;
-        self.cache.shared(&key, make)
+        Ok(key)
+    }
+
+    /// Returns what is made of a constant and has this key. It has to hold the memory of the constant, so that nothing else is at
+    /// that place while it lives.
+    pub(crate) fn made_of<T: Any + Send + Sync>(
+        &self,
+        key: &str,
+        make: impl FnOnce() -> Result<T, KernelError>,
+    ) -> Result<Arc<T>, KernelError> {
+        self.cache.shared(key, || self.new_one(make).map(Arc::new))
+    }
+
+    /// Charges the method for what is made of a constant, and not shared.
+    pub(crate) fn charge_alone(&self, bytes: usize, retained: Retained<'_>) -> Result<(), KernelError> {
+        let number = self.charged.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.charge(&format!("alone {number}"), bytes, retained)
     }
 
     /// Charges the method once for what has a key.
@@ -205,7 +213,7 @@ impl Packer {
         })
     }
 
-    fn new_one<T>(&self, pack: &dyn Fn() -> Result<T, KernelError>) -> Result<T, KernelError> {
+    fn new_one<T>(&self, pack: impl FnOnce() -> Result<T, KernelError>) -> Result<T, KernelError> {
         self.cache.count_packing();
         pack()
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use edgepack_format::tensor::TensorLayout;
 use edgepack_loader::{Error, MemorySource, MergedData};
 
+use super::constants::Constants;
 use super::*;
 
 /// A map of the caller that never gives the same answer twice.
@@ -73,22 +74,60 @@ fn pack(packer: &Packer, weights: &[u8]) -> Arc<Vec<u8>> {
 fn constants_are_shared_by_their_place_if_what_is_made_holds_them() {
     let (cache, left) = (PackCache::new(), Cell::new(1000));
     let (packer, constant) = (packer(&cache, None, &program()), [7u8; 16]);
-    let share = |name: &str, numbers: &[u8], is_held| {
-        let layout = Layout { name, numbers };
-        packer.share((&constant[..], layout), 100, Retained(&left), is_held, &|| Ok(name.to_owned())).unwrap()
+    let share = |name: &str, numbers: &[u8]| {
+        let key = packer.key_at(&constant, Layout { name, numbers }, 100, Retained(&left)).unwrap();
+        packer.made_of(&key, || Ok(name.to_owned())).unwrap()
     };
-    let held = ["a", "a", "b"].map(|layout| share(layout, &[], true));
+    let held = ["a", "a", "b"].map(|layout| share(layout, &[]));
     assert!(Arc::ptr_eq(&held[0], &held[1]) && *held[2] == "b");
     assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (2, 200, 800));
     // Other numbers make another one.
-    let scaled = [&[1][..], &[2], &[1]].map(|numbers| share("a", numbers, true));
+    let scaled = [&[1][..], &[2], &[1]].map(|numbers| share("a", numbers));
     assert!(Arc::ptr_eq(&scaled[0], &scaled[2]) && !Arc::ptr_eq(&scaled[0], &scaled[1]));
     assert!(!Arc::ptr_eq(&scaled[0], &held[0]));
     assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (4, 400, 600));
-    // What others cannot find is made, and charged, every time.
-    let alone = [0, 1].map(|_| share("a", &[], false));
-    assert!(!Arc::ptr_eq(&alone[0], &alone[1]) && !Arc::ptr_eq(&alone[0], &held[0]));
-    assert_eq!((cache.packings(), packer.charged_bytes(), left.get()), (6, 600, 400));
+    // What others cannot find is charged every time.
+    (0..2).for_each(|_| packer.charge_alone(100, Retained(&left)).unwrap());
+    assert_eq!((packer.charged_bytes(), left.get()), (600, 400));
+}
+
+#[test]
+fn what_kernels_ask_for_is_made_once_on_any_number_of_threads_and_the_first_error_is_told() {
+    // One that is large beside all of them, and ten that are not.
+    let lens: Vec<usize> = (0..11).map(|number| if number == 3 { 1 << 20 } else { 40_000 + number }).collect();
+    let all: Vec<Bytes> = lens.iter().map(|len| Bytes::from(vec![*len as u8; *len])).collect();
+    for threads in [1, 2, 3] {
+        let (cache, left) = (PackCache::new(), Cell::new(10 << 20));
+        let packer = Arc::new(packer(&cache, None, &program()));
+        let new_packer = || Arc::clone(&packer);
+        let constants = Constants::new(&all, &new_packer);
+        let ask = |constant: &[u8], fails: bool| {
+            let make = move |bytes: &[u8]| {
+                if fails {
+                    return Err(KernelError::unsupported(bytes.len().to_string()));
+                }
+                Ok(bytes.to_vec())
+            };
+            constants.share(constant, "as it is".into(), constant.len(), Retained(&left), make).unwrap()
+        };
+        let make = || edgepack_compute::threads::Threads::new(threads).unwrap().run(|| constants.make());
+        let shared: Vec<_> = all.iter().chain([&all[5]]).map(|bytes| ask(bytes, false)).collect();
+        assert_eq!((constants.waiting(), cache.packings()), (12, 0));
+        make().unwrap();
+        assert!(shared.iter().zip(&all).all(|(made, bytes)| made[..] == bytes[..]));
+        assert!(std::ptr::eq(&*shared[5], &*shared[11]));
+        assert_eq!((constants.waiting(), cache.packings()), (0, 11));
+        // A part of a constant is known by its place; what is no constant is made at once.
+        let part = ask(&all[0][1..9], false);
+        assert_eq!(ask(&[7; 9], false)[..], [7; 9]);
+        make().unwrap();
+        assert_eq!(part[..], all[0][1..9]);
+        drop((shared, part));
+        all.iter().enumerate().for_each(|(number, bytes)| drop(ask(bytes, [3, 6, 9].contains(&number))));
+        let (number, error) = make().unwrap_err();
+        assert_eq!(number, 3);
+        assert!(error.to_string().contains(&lens[3].to_string()), "{error}");
+    }
 }
 
 #[test]

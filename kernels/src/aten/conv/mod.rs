@@ -13,7 +13,7 @@ use edgepack_compute::number::Number;
 use edgepack_compute::spatial::{Images, Slide};
 use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepare, Run, Views, room};
 use edgepack_executor::packing::{Layout, Shared};
-use edgepack_executor::tensor::{TensorRef, TensorShape};
+use edgepack_executor::tensor::TensorShape;
 use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
@@ -226,13 +226,21 @@ fn packed_for(
     factors: Option<&[f64]>,
 ) -> Result<Option<Shared<PackedWeight>>, KernelError> {
     let Some(bytes) = PackedWeight::packed_len(geometry) else { return Ok(None) };
-    let make = |weight: TensorRef<'_>| {
-        PackedWeight::new(None, geometry, weight.as_slice()?, factors)?
-            .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
-    };
     let layout =
         Layout { name: &PackedWeight::layout(geometry), numbers: bytemuck::cast_slice(factors.unwrap_or(&[])) };
+    let (geometry, factors) = (*geometry, factors.map(copied).transpose()?);
+    let make = move |weight: &[f32]| {
+        PackedWeight::new(None, &geometry, weight, factors.as_deref())?
+            .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
+    };
     args.share(weight, layout, bytes, make).map(Some)
+}
+
+/// A list of its own.
+fn copied(factors: &[f64]) -> Result<Vec<f64>, KernelError> {
+    let mut all = room(factors.len())?;
+    all.extend_from_slice(factors);
+    Ok(all)
 }
 
 /// The constant weight with each output channel times its factor, in the order it is stored in.
@@ -242,15 +250,15 @@ fn scaled(args: &Prepare<'_>, factors: &[f64]) -> Result<Shared<Vec<f32>>, Kerne
         return Err(KernelError::unsupported("a `weight` with `factors` whose output channels are not outermost"));
     }
     let each = weight.sizes[1..].iter().product::<usize>().max(1);
-    let make = |weight: TensorRef<'_>| {
-        let weight = weight.as_slice::<f32>()?;
+    let layout = Layout { name: "as stored", numbers: bytemuck::cast_slice(factors) };
+    let factors = copied(factors)?;
+    let make = move |weight: &[f32]| {
         let mut all = room(weight.len())?;
-        for (channel, factor) in weight.chunks_exact(each).zip(factors) {
+        for (channel, factor) in weight.chunks_exact(each).zip(&factors) {
             all.extend(channel.iter().map(|x| conv::scaled(*x, *factor)));
         }
         Ok(all)
     };
-    let layout = Layout { name: "as stored", numbers: bytemuck::cast_slice(factors) };
     args.share(FORWARD.weight, layout, weight.byte_len(), make)
 }
 

@@ -179,11 +179,15 @@ fn prepare_with<G: Gemm<f32, Packed = gemm::Packed>>(
     }
     let packed = match rhs.constant {
         Some(rhs) if worthwhile && args.optimize() && is_one && !rhs.bytes().is_empty() => {
-            let Mat { rows, cols, .. } = form.rhs_matrix(&rhs.meta(), rhs.as_slice::<f32>()?)?;
+            let place = form.rhs_place(&rhs.meta())?;
+            let Mat { rows, cols, .. } = form.rhs_matrix(place, rhs.as_slice::<f32>()?)?;
             let layout = format!("{}, {rows} x {cols}, {:?}", gemm::Packed::layout(), rhs.strides);
-            Some(args.share(form.rhs.0, layout.as_str().into(), gemm::Packed::packed_len([rows, cols]), |rhs| {
-                Ok(gemm::Packed::new(&form.rhs_matrix(&rhs.meta(), rhs.as_slice()?)?)?)
-            })?)
+            Some(args.share(
+                form.rhs.0,
+                layout.as_str().into(),
+                gemm::Packed::packed_len([rows, cols]),
+                move |rhs| Ok(gemm::Packed::new(&form.rhs_matrix(place, rhs)?)?),
+            )?)
         }
         _ => None,
     };
@@ -210,14 +214,20 @@ impl<T: Number, G: Gemm<T>> Run for Instruction<T, G> {
 }
 
 impl Form {
-    fn rhs_matrix<'a, T>(&self, meta: &TensorShape<'_>, data: &'a [T]) -> Result<Mat<'a, T>, KernelError> {
+    /// Sizes and strides of the last two dimensions of a second operand that is one matrix.
+    fn rhs_place(&self, meta: &TensorShape<'_>) -> Result<[[usize; 2]; 2], KernelError> {
         let (&[ref stack @ .., rows, cols], &[.., row_stride, col_stride]) = (meta.sizes, meta.strides) else {
             return Err(not_a_matrix(self.rhs.1, meta, 2));
         };
         if stack.iter().any(|&size| size != 1) {
             return Err(not_a_matrix(self.rhs.1, meta, 2));
         }
-        let mat = Mat::new(data, [rows, cols], [row_stride, col_stride])?;
+        Ok([[rows, cols], [row_stride, col_stride]])
+    }
+
+    /// The second operand as the product reads it.
+    fn rhs_matrix<'a, T>(&self, [sizes, strides]: [[usize; 2]; 2], data: &'a [T]) -> Result<Mat<'a, T>, KernelError> {
+        let mat = Mat::new(data, sizes, strides)?;
         Ok(if self.shape == Shapes::Rows { mat.transposed() } else { mat })
     }
 }
