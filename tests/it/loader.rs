@@ -195,6 +195,50 @@ fn expecting_and_releasing_change_no_byte() {
     }
 }
 
+/// A mapped file, of which nothing says that it gives memory back.
+struct Kept(MappedFile);
+
+impl Source for Kept {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.0.read_at(offset, into)
+    }
+    fn borrow(&self, range: Range<u64>) -> Option<&[u8]> {
+        self.0.borrow(range)
+    }
+}
+
+#[test]
+fn small_constants_are_copied_where_memory_is_given_back() {
+    const LARGE: usize = 5_000;
+    let mut a = addition();
+    let ones = [1.0f32; LARGE];
+    let large = a.constant(float(&[LARGE as i32]), bytemuck::cast_slice(&ones));
+    let twice = a.planned(float(&[LARGE as i32]));
+    a.call("t::add.out", &[large, large, twice, twice]);
+    let path = scratch_file("small.pte");
+    std::fs::write(&path, a.build()).unwrap();
+    // SAFETY: the file is this test's own, which does not change it.
+    let map = || unsafe { MappedFile::open(&path).unwrap() };
+    let private = |source: Arc<dyn Source>, options: &Options| {
+        let program = OpenOptions::default().open_source(source).unwrap();
+        assert_eq!(sum(&program), [40.0, 20.0]);
+        Method::load(&program, "forward", &registry(), options).unwrap().memory_bytes().private
+    };
+    let copied = |options: &Options| {
+        let [mapped, kept] = [private(Arc::new(map()), options), private(Arc::new(Kept(map())), options)];
+        mapped - kept
+    };
+    assert_eq!(copied(&Options::default()), if cfg!(target_os = "linux") { 8 } else { 0 });
+    // Loading that changes nothing copies nothing, and without memory for a copy there is none.
+    assert_eq!(copied(&Options { no_optimize: true, ..Options::default() }), 0);
+    let mut limits = *Program::open(&path).unwrap().limits();
+    limits.method_bytes = 7;
+    assert_eq!(copied(&Options { limits: Some(limits), ..Options::default() }), 0);
+}
+
 #[test]
 fn a_file_that_shrinks_is_an_error_not_a_crash() {
     let path = scratch_file("shrinks.pte");
