@@ -56,6 +56,9 @@ fn copy_small(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
             small.push((start, index));
         }
     }
+    if small.is_empty() {
+        return Ok(());
+    }
     small.sort_unstable();
     let (offsets, total) = side_by_side(state, &small)?;
     grow(private, 1)?;

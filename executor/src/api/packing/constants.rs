@@ -135,7 +135,8 @@ impl<'m> Constants<'m> {
     pub(crate) fn make(&self) -> Result<(), (usize, KernelError)> {
         let tasks = self.tasks.take();
         let all = tasks.iter().fold(0usize, |all, task| all.saturating_add(task.bytes));
-        let share = all / (2 * threads::current());
+        // Where all of it is not worth sharing, threads are not even started.
+        let share = if BYTE.pays(all) { all / (2 * threads::current()) } else { all };
         let first = Mutex::new(None);
         let make = |number: usize, task: Task| {
             let Err(error) = (task.make)() else { return };
