@@ -9,7 +9,7 @@ use std::cell::Cell;
 use edgepack_format::finding::ErrorCode;
 
 use crate::api::error::KernelError;
-use crate::api::packing::constants::{Constants, Layout, Shared};
+use crate::api::packing::constants::{Constants, Layout, Shared, changed};
 use crate::api::room::Retained;
 use crate::api::state::{Dynamism, State, TensorState, Value, ValueId};
 use crate::api::tensor::{PodElement, Scalar, TensorRef, TensorShape};
@@ -146,7 +146,7 @@ impl<'p> Prepare<'p> {
         let elements = constant.as_slice::<E>()?;
         match self.constants {
             Some(constants) => {
-                let make = move |bytes: &[u8]| make(bytemuck::cast_slice(bytes));
+                let make = move |bytes: &[u8]| make(bytemuck::try_cast_slice(bytes).map_err(|_| changed())?);
                 constants.share(constant.bytes(), layout, bytes, self.retained, make)
             }
             None => {

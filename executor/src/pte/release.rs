@@ -35,16 +35,16 @@ const SMALL: usize = 16 << 10;
 fn copy_small(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
     let used = used_tensors(graph)?;
     let PlanGraph { state, memory: Memory { constants, private, .. }, account, .. } = graph;
-    let mut sources: Vec<&Bytes> = Vec::new();
+    let mut sources: Vec<&[u8]> = Vec::new();
     grow(&mut sources, constants.len())?;
-    sources.extend(constants.iter().filter(|bytes| bytes.gives_back()));
+    sources.extend(constants.iter().filter(|bytes| bytes.gives_back()).map(|bytes| &**bytes));
     if sources.is_empty() {
         return Ok(());
     }
     sources.sort_unstable_by_key(|bytes| bytes.as_ptr());
     let bytes = |start: u64, len: usize| {
         let after = sources.partition_point(|bytes| bytes.as_ptr() as u64 <= start);
-        let source: &[u8] = sources.get(after.checked_sub(1)?)?;
+        let source = sources.get(after.checked_sub(1)?)?;
         let first = (start - source.as_ptr() as u64) as usize;
         source.get(first..first.checked_add(len)?)
     };

@@ -10,6 +10,7 @@ use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use edgepack_compute::threads::{self, Cost};
+use edgepack_format::finding::ErrorCode;
 use edgepack_loader::Bytes;
 
 use super::Packer;
@@ -66,6 +67,14 @@ impl<T> Shared<T> {
     }
 }
 
+/// The refusal of bytes of a source that are not where they were, though their source still lives.
+pub(crate) fn changed() -> KernelError {
+    KernelError::new(
+        ErrorCode::InvalidExternalData,
+        "a source does not lend the bytes of a constant that it lent before",
+    )
+}
+
 /// Something that is still to be made.
 struct Task {
     make: Box<dyn FnOnce() -> Result<(), KernelError> + Send>,
@@ -109,7 +118,10 @@ impl<'m> Constants<'m> {
         let shared: Shared<T> = Shared(Arc::default());
         let place = shared.clone();
         let make = move || {
-            let holding = || make(&held[range]).map(|made| Held { made, _constant: Some(held.clone()) });
+            let holding = || {
+                let constant = held.get(range).ok_or_else(changed)?;
+                make(constant).map(|made| Held { made, _constant: Some(held.clone()) })
+            };
             let made = packer.made_of(&key, holding)?;
             packer.was_read(&held);
             // Nobody else writes to it.

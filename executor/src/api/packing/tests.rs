@@ -130,6 +130,36 @@ fn what_kernels_ask_for_is_made_once_on_any_number_of_threads_and_the_first_erro
     }
 }
 
+/// A source that lends its bytes until it is asked too often.
+struct Wavering(Vec<u8>, AtomicUsize);
+
+impl Source for Wavering {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn read_at(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+    fn borrow(&self, range: std::ops::Range<u64>) -> Option<&[u8]> {
+        let left = self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.is_ok().then(|| &self.0[range.start as usize..range.end as usize])
+    }
+}
+
+#[test]
+fn a_source_that_no_longer_lends_a_constant_is_refused() {
+    let (cache, left) = (PackCache::new(), Cell::new(1000));
+    let source = Arc::new(Wavering(vec![1; 64], AtomicUsize::new(usize::MAX)));
+    let all = [Bytes::lent(source.clone(), 0..64).unwrap()];
+    let packer = Arc::new(packer(&cache, None, &program()));
+    let new_packer = || Arc::clone(&packer);
+    let constants = Constants::new(&all, &new_packer);
+    constants.share(&source.0, "a".into(), 64, Retained(&left), |bytes: &[u8]| Ok(bytes.len())).unwrap();
+    source.1.store(0, Ordering::Relaxed);
+    let (number, error) = constants.make().unwrap_err();
+    assert_eq!((number, error.code), (0, edgepack_format::finding::ErrorCode::InvalidExternalData));
+}
+
 #[test]
 fn loads_of_one_program_share_and_others_do_not() {
     let (cache, program, other) = (PackCache::new(), program(), program());
