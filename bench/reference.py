@@ -20,7 +20,6 @@ name of an error:
     telling LENGTH TIMES VOCABULARY NAME    `growth` of opening a file and taking a prompt and single tokens
     growth NAME    bytes that this process has resident at most for loading a program from its file and running it, besides
         what it has before; the first request of a process
-    code NAME    bytes of code that this process has resident
     fresh NAME    loads a program anew and runs it once on those inputs, as later `run`s do
     apart FOLDER    difference between the outputs of FOLDER/ours and FOLDER/theirs over the largest, times 1e9
     forget-peak, peak    most memory this process had resident since it was told to forget, in bytes
@@ -209,17 +208,6 @@ def peak(_):
     return status("VmHWM:")
 
 
-def code(_):
-    total, is_code = 0, False
-    with open("/proc/self/smaps") as file:
-        for words in map(str.split, file):
-            if not words[0].endswith(":"):
-                is_code = "x" in words[1]
-            elif is_code and words[0] == "Rss:":
-                total += int(words[1]) << 10
-    return total
-
-
 def growth(name):
     path = os.path.join(FOLDER, f"{name}.pte")
     inputs = inputs_of(runtime.load_program(path).metadata("forward"))
@@ -305,7 +293,6 @@ REQUESTS = {
     "forget-peak": forget_peak,
     "peak": peak,
     "growth": growth,
-    "code": code,
     "prompt": prompt,
     "single": single,
     "first": first,

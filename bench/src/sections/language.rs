@@ -135,7 +135,7 @@ fn measure(dir: &Path, name: &str, threads: usize) -> Result<(Vec<Row>, [f64; 2]
 
 /// Bytes that a process has resident at most for opening a model and answering a prompt, besides what it has before.
 fn memory(dir: &Path, name: &str) -> Result<[f64; 2], String> {
-    let ours = memory::resident_of(&dir.join(name).with_extension("pte"), memory::Of::Language)?.all;
+    let ours = memory::resident_of(&dir.join(name).with_extension("pte"), memory::Of::Language)?;
     let theirs = Reference::start(1)?.answer(&format!("telling {FIRST} {SINGLE} 256 {name}"))?;
     Ok([ours, theirs].map(|bytes| bytes as f64))
 }

@@ -53,8 +53,7 @@ fn child(path: &Path, how: &str) -> std::io::Result<String> {
 pub fn measure(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let [path, how] = arguments else { return Err("a path, and `read`, `mapped` or what is `resident`".into()) };
     if let Some(of) = [Of::Method, Of::Language].into_iter().find(|of| of.argument() == how) {
-        let Grown { all, code } = growth(path.as_ref(), of)?;
-        println!("{all} {code}");
+        println!("{}", growth(path.as_ref(), of)?);
         return Ok(());
     }
     live::count();
@@ -105,23 +104,15 @@ impl Of {
     }
 }
 
-/// Bytes that are resident for something, besides what is before.
-pub struct Grown {
-    /// At most.
-    pub all: u64,
-    /// Code, at the end.
-    pub code: u64,
-}
-
-/// Memory that the process of a model has resident for loading it from a mapped file, with all backends, and running it.
-pub fn resident_of(path: &Path, of: Of) -> Result<Grown, String> {
+/// Bytes that the process of a model has resident at most for loading it from a mapped file, with all backends, and running
+/// it, besides what it has before.
+pub fn resident_of(path: &Path, of: Of) -> Result<u64, String> {
     let answer = child(path, of.argument()).map_err(|error| error.to_string())?;
-    let numbers = answer.split_once(' ').and_then(|(all, code)| Some((all.parse().ok()?, code.parse().ok()?)));
-    numbers.map(|(all, code)| Grown { all, code }).ok_or(answer)
+    answer.parse().map_err(|_| answer)
 }
 
 /// [`resident_of`], in this process.
-fn growth(path: &Path, of: Of) -> Result<Grown, Box<dyn std::error::Error>> {
+fn growth(path: &Path, of: Of) -> Result<u64, Box<dyn std::error::Error>> {
     if of == Of::Language {
         return grown(|| Ok(telling::tell(path)?));
     }
@@ -138,15 +129,14 @@ fn growth(path: &Path, of: Of) -> Result<Grown, Box<dyn std::error::Error>> {
     })
 }
 
-/// Memory that is resident while something runs.
-fn grown<T>(run: impl FnOnce() -> Result<T, Box<dyn std::error::Error>>) -> Result<Grown, Box<dyn std::error::Error>> {
-    let unknown = "this system does not tell";
+/// Bytes that are resident at most while something runs, besides what is before.
+fn grown<T>(run: impl FnOnce() -> Result<T, Box<dyn std::error::Error>>) -> Result<u64, Box<dyn std::error::Error>> {
     resident::forget_peak()?;
-    let (before, code) = (resident::now().ok_or(unknown)?, resident::code().ok_or(unknown)?);
+    let before = resident::now().ok_or("this system does not tell")?;
     let result = run()?;
-    let (peak, code_after) = (resident::peak().ok_or(unknown)?, resident::code().ok_or(unknown)?);
+    let peak = resident::peak().ok_or("this system does not tell")?;
     drop(result);
-    Ok(Grown { all: peak.saturating_sub(before), code: code_after.saturating_sub(code) })
+    Ok(peak.saturating_sub(before))
 }
 
 /// Bytes of a mapped file that are in memory; `None` if it is not mapped or the system does not say.

@@ -12,7 +12,6 @@ use edgepack_executor::{Method, Options};
 use edgepack_kernels::registry;
 use edgepack_loader::Program;
 
-use super::memory::Grown;
 use super::reference::Reference;
 use super::{Inputs, memory, run_once};
 use crate::clock::{Race, bests, geometric_mean, timed};
@@ -34,8 +33,6 @@ struct Row {
     load: [f64; 2],
     /// Bytes, on one thread.
     memory: Option<[f64; 2]>,
-    /// Bytes of them that are no code.
-    data: Option<[f64; 2]>,
 }
 
 pub fn run() {
@@ -59,11 +56,7 @@ pub fn run() {
                             println!("memory of {file}: {reason}");
                             None
                         });
-                        let data = memory
-                            .as_ref()
-                            .map(|grown| grown.each_ref().map(|grown| grown.all.saturating_sub(grown.code) as f64));
-                        let memory = memory.map(|grown| grown.map(|grown| grown.all as f64));
-                        rows.push(Row { model: name.clone(), form, threads, run, load, memory, data });
+                        rows.push(Row { model: name.clone(), form, threads, run, load, memory });
                     }
                     Ok(None) => {}
                     Err(reason) => println!("{file}, {threads} threads: {reason}"),
@@ -107,34 +100,29 @@ fn measure(
 }
 
 /// Memory of one program, and of `peer` with the reference, each in a process of its own.
-fn memory(file: &str, peer: &str) -> Result<[Grown; 2], String> {
+fn memory(file: &str, peer: &str) -> Result<[f64; 2], String> {
     let path = programs::models_dir().ok_or("EDGEPACK_BENCH_MODELS names no folder")?.join(file).with_extension("pte");
     let ours = memory::resident_of(&path, memory::Of::Method)?;
-    let mut reference = Reference::start(1)?;
-    let before = reference.answer(&format!("code {peer}"))?;
-    let all = reference.answer(&format!("growth {peer}"))?;
-    let code = reference.answer(&format!("code {peer}"))?.saturating_sub(before);
-    Ok([ours, Grown { all, code }])
+    let theirs = Reference::start(1)?.answer(&format!("growth {peer}"))?;
+    Ok([ours, theirs].map(|bytes| bytes as f64))
 }
 
 fn print(rows: &mut [Row]) {
     rows.sort_by(|a, b| (&a.model, a.form).cmp(&(&b.model, b.form)).then(a.threads.cmp(&b.threads)));
     println!("\nModels beside the reference's XNNPACK: best of many, in ms; a ratio below 1 is faster\n");
     println!(
-        "| model | form | threads | run | reference | ratio | load | reference | ratio | MiB | reference | ratio \
-         | without code | reference | ratio |"
+        "| model | form | threads | run | reference | ratio | load | reference | ratio | MiB | reference | ratio |"
     );
-    println!("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
-    for Row { model, form, threads, run, load, memory, data } in &*rows {
+    println!("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |");
+    for Row { model, form, threads, run, load, memory } in &*rows {
         let pair = |[ours, theirs]: [f64; 2], unit: f64| {
             format!("{:.3} | {:.3} | {:.2}", ours / unit, theirs / unit, ours / theirs)
         };
-        let [memory, data] =
-            [memory, data].map(|bytes| bytes.map_or(" | | ".to_owned(), |bytes| pair(bytes, f64::from(1 << 20))));
-        println!("| {model} | {form} | {threads} | {} | {} | {memory} | {data} |", pair(*run, 1e6), pair(*load, 1e6));
+        let memory = memory.map_or(" | | ".to_owned(), |memory| pair(memory, f64::from(1 << 20)));
+        println!("| {model} | {form} | {threads} | {} | {} | {memory} |", pair(*run, 1e6), pair(*load, 1e6));
     }
-    println!("\n| geometric mean of ratios | threads | models | run | load | memory | without code |");
-    println!("| --- | --: | --: | --: | --: | --: | --: |");
+    println!("\n| geometric mean of ratios | threads | models | run | load | memory |");
+    println!("| --- | --: | --: | --: | --: | --: |");
     for (form, ..) in FORMS {
         for threads in [1, 2] {
             let of: Vec<&Row> = rows.iter().filter(|row| row.form == form && row.threads == threads).collect();
@@ -142,9 +130,8 @@ fn print(rows: &mut [Row]) {
                 geometric_mean(of.iter().filter_map(|row| pair(row)).map(|[ours, theirs]| ours / theirs))
             };
             let (run, load) = (mean(|row| Some(row.run)), mean(|row| Some(row.load)));
-            let of_one = |bytes| if threads == 1 { format!("{:.2}", mean(bytes)) } else { String::new() };
-            let (memory, data) = (of_one(|row| row.memory), of_one(|row| row.data));
-            println!("| {form} | {threads} | {} | {run:.2} | {load:.2} | {memory} | {data} |", of.len());
+            let memory = if threads == 1 { format!("{:.2}", mean(|row| row.memory)) } else { String::new() };
+            println!("| {form} | {threads} | {} | {run:.2} | {load:.2} | {memory} |", of.len());
         }
     }
 }
