@@ -2,11 +2,13 @@
 //!
 //! Rewrites make constants of other constants: folded weights, transposed ones. What they were made of stays behind in
 //! segments that were read into memory as a whole. A segment of which less than half is still read is left for a copy of
-//! that part; memory that is borrowed from a source costs nothing to keep.
+//! that part. Memory that is borrowed from a source stays, but for small constants of one that gives memory back: they are
+//! copied, since what is around them would come back with them.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
+use edgepack_format::room::push;
 use edgepack_loader::Bytes;
 
 use crate::api::room::{OutOfMemory, filled, grow};
@@ -52,8 +54,7 @@ fn copy_small(graph: &mut PlanGraph<'_>) -> Result<(), OutOfMemory> {
     for (index, (tensor, _)) in (0..).zip(state.tensors.iter().zip(used)).filter(|(_, (_, used))| *used) {
         let (start, len) = (tensor.region.addresses().start, tensor.region.len());
         if tensor.constant && (1..=SMALL).contains(&len) && bytes(start, len).is_some() {
-            grow(&mut small, 1)?;
-            small.push((start, index));
+            push(&mut small, (start, index))?;
         }
     }
     if small.is_empty() {

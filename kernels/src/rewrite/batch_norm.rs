@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use edgepack_compute::conv::scaled;
 use edgepack_compute::simd::{Loop, run_wide};
 use edgepack_compute::threads::{Cost, for_each_range};
-use edgepack_executor::kernel::room;
 use edgepack_executor::plan::{PlanGraph, Rewrite};
 use edgepack_executor::rewrite::Uses;
 use edgepack_executor::state::{Value, ValueId};
+use edgepack_format::room;
 use edgepack_format::scalar::ScalarType;
 
 use super::chain::{Call, arg, for_each_pair, is, is_private, merge, tensor};
@@ -78,7 +78,7 @@ fn rule(graph: &mut PlanGraph<'_>, uses: &Uses, first: Call, second: Call, opera
     let (scale, offset) = (numbers(arg(graph, second, FACTOR)?, 1.0)?, numbers(arg(graph, second, OFFSET)?, 0.0)?);
     let (mean, variance) = (numbers(arg(graph, second, MEAN)?, 0.0)?, numbers(arg(graph, second, VARIANCE)?, 1.0)?);
 
-    let (mut factors, mut offsets) = (filled(channels, 0.0)?, filled(channels, 0.0)?);
+    let (mut factors, mut offsets) = (room::filled(0.0, channels).ok()?, room::filled(0.0, channels).ok()?);
     run_wide(Folded {
         bias: &bias,
         scale: &scale,
@@ -168,22 +168,8 @@ impl Loop for Products<'_> {
 /// The numbers of a constant per channel; `absent` for each if there is none.
 fn numbers(graph: &PlanGraph<'_>, id: ValueId, channels: usize, absent: f32) -> Option<Vec<f32>> {
     if matches!(graph.value(id), Value::Null) {
-        return filled(channels, absent);
+        return room::filled(absent, channels).ok();
     }
     let numbers = graph.constant(id)?.as_slice::<f32>().ok()?;
-    if numbers.len() == channels { copied(numbers) } else { None }
-}
-
-/// Returns so many times the same; `None` if there is no memory for it.
-fn filled<T: Copy>(count: usize, number: T) -> Option<Vec<T>> {
-    let mut numbers = room(count).ok()?;
-    numbers.resize(count, number);
-    Some(numbers)
-}
-
-/// Returns a copy; `None` if there is no memory for it.
-fn copied(numbers: &[f32]) -> Option<Vec<f32>> {
-    let mut copy = room(numbers.len()).ok()?;
-    copy.extend_from_slice(numbers);
-    Some(copy)
+    if numbers.len() == channels { room::copy_of(numbers).ok() } else { None }
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use edgepack_compute::threads::{self, Cost};
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::room::push;
 use edgepack_loader::Bytes;
 
 use super::Packer;
@@ -128,9 +129,7 @@ impl<'m> Constants<'m> {
             let _ = place.0.set(made);
             Ok(())
         };
-        let mut tasks = self.tasks.borrow_mut();
-        grow(&mut tasks, 1)?;
-        tasks.push(Task { make: Box::new(make), bytes });
+        push(&mut self.tasks.borrow_mut(), Task { make: Box::new(make), bytes })?;
         Ok(shared)
     }
 

@@ -15,6 +15,7 @@ use edgepack_executor::kernel::{Alias, Kernel, KernelContext, KernelError, Prepa
 use edgepack_executor::packing::{Layout, Shared};
 use edgepack_executor::tensor::TensorShape;
 use edgepack_executor::with_element;
+use edgepack_format::room::copy_of;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
@@ -228,19 +229,12 @@ fn packed_for(
     let Some(bytes) = PackedWeight::packed_len(geometry) else { return Ok(None) };
     let layout =
         Layout { name: &PackedWeight::layout(geometry), numbers: bytemuck::cast_slice(factors.unwrap_or(&[])) };
-    let (geometry, factors) = (*geometry, factors.map(copied).transpose()?);
+    let (geometry, factors) = (*geometry, factors.map(copy_of).transpose()?);
     let make = move |weight: &[f32]| {
         PackedWeight::new(None, &geometry, weight, factors.as_deref())?
             .ok_or_else(|| KernelError::unsupported("a weight that is read as it is stored"))
     };
     args.share(weight, layout, bytes, make).map(Some)
-}
-
-/// A list of its own.
-fn copied(factors: &[f64]) -> Result<Vec<f64>, KernelError> {
-    let mut all = room(factors.len())?;
-    all.extend_from_slice(factors);
-    Ok(all)
 }
 
 /// The constant weight with each output channel times its factor, in the order it is stored in.
@@ -251,7 +245,7 @@ fn scaled(args: &Prepare<'_>, factors: &[f64]) -> Result<Shared<Vec<f32>>, Kerne
     }
     let each = weight.sizes[1..].iter().product::<usize>().max(1);
     let layout = Layout { name: "as stored", numbers: bytemuck::cast_slice(factors) };
-    let factors = copied(factors)?;
+    let factors = copy_of(factors)?;
     let make = move |weight: &[f32]| {
         let mut all = room(weight.len())?;
         for (channel, factor) in weight.chunks_exact(each).zip(&factors) {
