@@ -16,7 +16,7 @@ cargo clippy --all-targets -- -D warnings
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 result=0
-cargo test "$@" -- --show-output 2>&1 | tee "$log" || result=$?
+cargo test "$@" 2>&1 | tee "$log" || result=$?
 passed=$(sed -n 's/^test result: [^.]*\. \([0-9]*\) passed.*/\1/p' "$log" | awk '{ sum += $1 } END { print sum + 0 }')
 failed=$(sed -n 's/^test result: .* \([0-9]*\) failed.*/\1/p' "$log" | awk '{ sum += $1 } END { print sum + 0 }')
 skipped=$(grep -c '^skipped: ' "$log" || true)

@@ -1,5 +1,8 @@
 //! Examples behind the help of every command, from one table that a test runs.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use clap::{Command, CommandFactory};
 
 use crate::args::{Cli, WITHOUT_DOCUMENTS};
@@ -7,33 +10,41 @@ use crate::args::{Cli, WITHOUT_DOCUMENTS};
 /// A line `COMMAND`, then its command lines, each with a remark behind `  # ` if it needs one.
 const TABLE: &str = include_str!("examples.txt");
 
-/// The command line with examples at the end of every help text, and `--json` in that of commands with JSON documents.
-pub fn command() -> Command {
-    let command = with_examples(Cli::command(), "edgepack");
+/// The command line, made once: a process may run many.
+static COMMAND: LazyLock<Command> = LazyLock::new(|| {
+    let command = with_examples(Cli::command(), "", &blocks());
     let Some(json) = command.get_arguments().find(|arg| arg.get_id() == "json").cloned() else { return command };
     WITHOUT_DOCUMENTS
         .into_iter()
         .fold(command, |command, name| command.mut_subcommand(name, |below| below.arg(json.clone().hide(true))))
+});
+
+/// The command line with examples at the end of every help text, and `--json` in that of commands with JSON documents.
+pub fn command() -> Command {
+    COMMAND.clone()
 }
 
-/// Adds the examples of a command and of those below it; `path` is its name, without `edgepack` for those below that.
-fn with_examples(command: Command, path: &str) -> Command {
-    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    let command = names.into_iter().fold(command, |command, name| {
-        let path = if path == "edgepack" { name.clone() } else { format!("{path} {name}") };
-        command.mut_subcommand(name, |below| with_examples(below, &path))
-    });
-    match shown(path) {
+/// Adds the examples of a command and of those below it; `above` is the path of the one above, without `edgepack`.
+fn with_examples(command: Command, above: &str, blocks: &HashMap<&str, &str>) -> Command {
+    let path = [above, command.get_name()].join(" ").trim_start().to_owned();
+    let examples = blocks.get(path.as_str()).map(|block| shown(block));
+    let above = if path == "edgepack" { "" } else { &path };
+    let command = command.mut_subcommands(|below| with_examples(below, above, blocks));
+    match examples {
         Some(examples) => command.after_help(examples),
         None => command,
     }
 }
 
+/// The command lines of every command, by its path.
+fn blocks() -> HashMap<&'static str, &'static str> {
+    TABLE.split("\n\n").filter_map(|block| block.split_once('\n')).collect()
+}
+
 /// The examples of a command as text, remarks below each other.
-fn shown(path: &str) -> Option<String> {
-    let block = TABLE.split("\n\n").find(|block| block.lines().next() == Some(path))?;
+fn shown(block: &str) -> String {
     let lines: Vec<(&str, &str)> =
-        block.lines().skip(1).map(|line| line.trim().split_once("  # ").unwrap_or((line.trim(), ""))).collect();
+        block.lines().map(|line| line.trim().split_once("  # ").unwrap_or((line.trim(), ""))).collect();
     let fits = |(line, remark): &(&str, &str)| INDENT.len() + line.len() + 4 + remark.len() <= WIDTH;
     let width = lines.iter().filter(|line| fits(line)).map(|(line, _)| line.len()).max().unwrap_or(0);
     let mut text = "Examples:".to_owned();
@@ -52,7 +63,7 @@ fn shown(path: &str) -> Option<String> {
             }
         }
     }
-    Some(text)
+    text
 }
 
 /// Columns of an example: narrower than terminals, so that the help does not wrap lines where a shell would not go on.
@@ -109,22 +120,21 @@ mod tests {
 
     #[test]
     fn every_command_has_three() {
-        let mut all = Vec::new();
+        let (mut all, blocks) = (Vec::new(), blocks());
         paths(&Cli::command(), "edgepack", &mut all);
         for path in &all {
-            let text = shown(path).unwrap_or_else(|| panic!("{path} has no examples"));
+            let block = blocks.get(path.as_str()).unwrap_or_else(|| panic!("{path} has no examples"));
+            let text = shown(block);
             assert!(text.lines().all(|line| line.len() <= WIDTH + 2), "{path}: {text}");
             let whole = text.replace(CONTINUED, " ");
             let shown: Vec<&str> = whole.lines().skip(1).map(str::trim).filter(|line| !line.starts_with('#')).collect();
             let shown: Vec<&str> = shown.iter().map(|line| line.split("  # ").next().unwrap_or(line).trim()).collect();
-            let block = TABLE.split("\n\n").find(|block| block.lines().next() == Some(path)).unwrap_or_default();
-            let wanted = block.lines().skip(1).map(|line| line.trim().split("  # ").next().unwrap_or_default());
+            let wanted = block.lines().map(|line| line.trim().split("  # ").next().unwrap_or_default());
             assert_eq!(shown, wanted.collect::<Vec<_>>(), "{path}");
             assert_eq!(shown.len(), 3, "{path}");
             assert!(path == "edgepack" || shown.iter().all(|line| line.contains(&format!("edgepack {path}"))));
         }
-        let blocks = TABLE.split("\n\n").map(|block| block.lines().next().unwrap_or_default());
-        for name in blocks.filter(|_| cfg!(feature = "llm")) {
+        for name in blocks.keys().filter(|_| cfg!(feature = "llm")) {
             assert!(all.iter().any(|path| path == name), "there is no command {name}");
         }
     }

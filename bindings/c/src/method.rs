@@ -4,11 +4,10 @@
 //! panic every one is.
 
 use std::ffi::{c_char, c_void};
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use edgepack::executor::{Input, Method, Options, Output, Registry};
+use edgepack::executor::{Input, Method, Output};
 use edgepack::format::tensor::TensorView;
-use edgepack::kernels;
 
 use crate::entry;
 use crate::error::{EdgepackCode, EdgepackError};
@@ -58,13 +57,6 @@ pub struct EdgepackMemory {
     pub plan: usize,
     /// Flatbuffer of the program, which its methods share.
     pub program: usize,
-}
-
-/// The operators of the library, and no options.
-pub(crate) fn defaults() -> (Registry, Options) {
-    static REGISTRY: OnceLock<Registry> = OnceLock::new();
-    let registry = REGISTRY.get_or_init(kernels::registry).clone();
-    (registry, Options { backends: edgepack::backends(), ..Options::default() })
 }
 
 impl MethodObject {

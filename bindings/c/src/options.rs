@@ -2,10 +2,11 @@
 
 use std::ffi::c_char;
 use std::mem::take;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use edgepack::executor::delegate::OptionValue;
 use edgepack::executor::{Options, Registry};
+use edgepack::kernels;
 
 use crate::backend::{Backend, EdgepackBackend};
 use crate::data::EdgepackData;
@@ -16,7 +17,6 @@ use crate::file::path;
 use crate::handles::{close, get, handle, put};
 use crate::kernel::{EdgepackKernel, Kernel};
 use crate::limits::{EdgepackLimits, limits};
-use crate::method::defaults;
 use crate::pointer::{In, Out};
 
 /// Options of loading methods. Methods take what the options are when they are loaded.
@@ -30,6 +30,13 @@ pub struct EdgepackOptions {
 handle!(EdgepackOptions, Options, OptionsObject, "options");
 
 pub(crate) struct OptionsObject(Mutex<(Registry, Options)>);
+
+/// The operators of the library, and no options.
+fn defaults() -> (Registry, Options) {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    let registry = REGISTRY.get_or_init(kernels::registry).clone();
+    (registry, Options { backends: edgepack::backends(), ..Options::default() })
+}
 
 impl EdgepackOptions {
     /// The operators, and all else, as they are now.

@@ -1,5 +1,6 @@
 //! Packages made here: a module of one call, with sources or objects of our own.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,7 +37,8 @@ typedef union { int64_t number; void* handle; } Value;
 pub fn has_compiler() -> bool {
     let found = Command::new("cc").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
-        eprintln!("skipped: there is no C compiler");
+        // Written past what the harness keeps of tests that pass.
+        writeln!(std::io::stderr(), "skipped: there is no C compiler").expect("standard error");
     }
     found
 }

@@ -3,6 +3,7 @@
 //!
 //! Tests without their compiler say so, by name.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,6 +30,11 @@ fn libraries() -> PathBuf {
     found.expect("libedgepack_c.so next to the tests")
 }
 
+/// Writes a line that is seen although the test passes.
+fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("standard error");
+}
+
 fn has(compiler: &str) -> bool {
     Command::new(compiler).arg("--version").output().is_ok_and(|output| output.status.success())
 }
@@ -37,7 +43,7 @@ fn has(compiler: &str) -> bool {
 fn compiler(source: &Path) -> Option<&'static str> {
     let name = if source.extension().is_some_and(|extension| extension == "cpp") { "c++" } else { "cc" };
     if !has(name) {
-        println!("skipped: {}: there is no {name}", source.display());
+        say(&format!("skipped: {}: there is no {name}", source.display()));
         return None;
     }
     Some(name)
@@ -105,7 +111,7 @@ fn sanitizers(compiler: &str) -> bool {
     command.args(["-x", "c", "-fsanitize=address,undefined"]).arg(&source).arg("-o").arg(&program);
     let made = command.output().is_ok_and(|output| output.status.success());
     if !made {
-        println!("skipped: AddressSanitizer: {compiler} has none");
+        say(&format!("skipped: AddressSanitizer: {compiler} has none"));
     }
     made && Command::new(&program).status().is_ok_and(|status| status.success())
 }
