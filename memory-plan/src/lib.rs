@@ -120,12 +120,7 @@ impl core::error::Error for NoPlan {}
 /// [`NoPlan`] if the sizes overflow, or an allocation fails: no number of blocks aborts.
 pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Result<Placement, NoPlan> {
     let align = align.max(1);
-    let mut rounded = with_room(blocks.len())?;
-    for block in blocks {
-        let bytes = block.bytes.checked_next_multiple_of(align).ok_or(NoPlan::Overflow)?;
-        rounded.push(Block { bytes, ..*block });
-    }
-    let blocks = rounded;
+    let blocks = rounded(blocks, align)?;
     // No sum of sizes below overflows if the sum of all does not.
     let fixed = blocks.iter().filter_map(|block| block.fixed?.checked_add(block.bytes)).max().unwrap_or(0);
     let sum = fixed.checked_add(align).ok_or(NoPlan::Overflow)?;
@@ -134,7 +129,7 @@ pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Result<Placeme
     if strategy == Strategy::Quick {
         return best_fit::place(&blocks, align, best_fit::Order::Time);
     }
-    let floor = live_at_once(&blocks)?;
+    let floor = least_of_rounded(&blocks)?;
     let mut best: Option<Placement> = None;
     let mut keep = |found: Placement| {
         if best.as_ref().is_none_or(|best| found.bytes < best.bytes) {
@@ -179,13 +174,44 @@ fn unplaced(blocks: &[Block]) -> Result<Placement, NoPlan> {
     Ok(Placement { offsets, bytes: 0 })
 }
 
-/// The most bytes that are needed at one moment: no plan can be smaller. Fixed blocks may share bytes, so they do not
-/// count.
-fn live_at_once(blocks: &[Block]) -> Result<u64, NoPlan> {
+/// The blocks, each as long as it is in a plan.
+fn rounded(blocks: &[Block], align: u64) -> Result<Vec<Block>, NoPlan> {
+    let mut rounded = with_room(blocks.len())?;
+    for block in blocks {
+        let bytes = block.bytes.checked_next_multiple_of(align).ok_or(NoPlan::Overflow)?;
+        rounded.push(Block { bytes, ..*block });
+    }
+    Ok(rounded)
+}
+
+/// Bytes that no plan can do without: a plan of that size is as small as any.
+///
+/// ```
+/// use edgepack_memory_plan::{Block, Lifetime, Strategy, least, place};
+///
+/// let block = |bytes, first, last| Block { bytes, lifetime: Lifetime { first, last }, fixed: None };
+/// let blocks = [block(64, 0, 1), block(32, 1, 2), block(64, 2, 3)];
+/// assert_eq!(least(&blocks, 16).unwrap(), 96);
+/// // So no other strategy needs to be tried.
+/// assert_eq!(place(&blocks, 16, Strategy::Quick).unwrap().bytes, 96);
+/// ```
+///
+/// # Errors
+///
+/// [`NoPlan`] as for [`place`].
+pub fn least(blocks: &[Block], align: u64) -> Result<u64, NoPlan> {
+    least_of_rounded(&rounded(blocks, align.max(1))?)
+}
+
+/// The most bytes that are needed at one moment, and besides those of fixed blocks that are there at all times. Others that are
+/// fixed may share bytes with each other, so they count for where they end.
+fn least_of_rounded(blocks: &[Block]) -> Result<u64, NoPlan> {
     let mut changes: Vec<(u32, bool, u64)> = with_room(blocks.len().saturating_mul(2))?;
-    for block in blocks.iter().filter(|block| block.fixed.is_none()) {
-        changes.push((block.lifetime.first, true, block.bytes));
-        changes.push((block.lifetime.last.saturating_add(1), false, block.bytes));
+    let mut all: Option<Lifetime> = None;
+    for Block { bytes, lifetime, .. } in blocks.iter().filter(|block| block.fixed.is_none() && block.bytes > 0) {
+        changes.push((lifetime.first, true, *bytes));
+        changes.push((lifetime.last.saturating_add(1), false, *bytes));
+        all = Some(all.map_or(*lifetime, |all| all.hull(lifetime)));
     }
     // What ends makes room before what begins takes it.
     changes.sort_unstable();
@@ -194,7 +220,22 @@ fn live_at_once(blocks: &[Block]) -> Result<u64, NoPlan> {
         now = if begins { now.saturating_add(bytes) } else { now.saturating_sub(bytes) };
         most = most.max(now);
     }
-    Ok(most)
+    let mut always: Vec<(u64, u64)> = with_room(blocks.len())?;
+    let mut end = 0;
+    for Block { bytes, lifetime, fixed } in blocks {
+        let Some(start) = *fixed else { continue };
+        end = end.max(start.saturating_add(*bytes));
+        if all.is_some_and(|all| lifetime.hull(&all) == *lifetime) {
+            always.push((start, start.saturating_add(*bytes)));
+        }
+    }
+    always.sort_unstable();
+    let (mut covered, mut taken) = (0u64, 0u64);
+    for (start, end) in always {
+        taken = taken.saturating_add(end.saturating_sub(start.max(covered)));
+        covered = covered.max(end);
+    }
+    Ok(end.max(most.saturating_add(taken)))
 }
 
 #[cfg(test)]
@@ -245,6 +286,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_fixed_for_all_time_leaves_that_much_less() {
+        let always = |bytes, at| Block { fixed: Some(at), ..block(bytes, 0, 9) };
+        let blocks = [always(32, 0), always(32, 16), always(16, 96), block(64, 1, 2), block(32, 2, 3)];
+        // 48 bytes and 16 are never free, 96 are needed at once.
+        assert_eq!(least(&blocks, 16), Ok(160));
+        assert_eq!(place(&blocks, 16, Strategy::Smallest).unwrap().bytes, 176);
+        // Fixed for a while only: it may be where others are before and after.
+        let briefly = Block { lifetime: Lifetime { first: 1, last: 1 }, ..always(32, 256) };
+        assert_eq!(least(&[briefly, block(64, 1, 2)], 16), Ok(288));
+        assert_eq!((least(&[], 16), least(&[always(32, 16)], 16)), (Ok(0), Ok(48)));
+    }
+
+    #[test]
     fn the_reference_s_layouts() {
         // `add` of two inputs: 24 bytes each are rounded to 32.
         let blocks = [block(24, 0, 1), block(24, 0, 1), block(24, 1, 2)];
@@ -274,6 +328,8 @@ mod tests {
                 check(&blocks, plan, 16);
             }
             prop_assert!(plans[2].bytes <= plans[0].bytes && plans[2].bytes <= plans[1].bytes);
+            let least = least(&blocks, 16).unwrap();
+            prop_assert!(plans.iter().all(|plan| least <= plan.bytes), "{least}: {plans:?}");
             prop_assert_eq!(&plans[2], &place(&blocks, 16, Strategy::Smallest).unwrap());
         }
 

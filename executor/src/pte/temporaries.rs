@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use edgepack_memory_plan::{Block, Lifetime, NoPlan, Placement, Strategy, place};
+use edgepack_memory_plan::{Block, Lifetime, NoPlan, Placement, Strategy, least, place};
 
 use crate::api::room::{filled, grow, no_room};
 use crate::api::state::ValueId;
@@ -168,9 +168,16 @@ impl Home {
     }
 }
 
+/// The plan in the order of time, if it is as small as any can be, which is so for most methods; or else the smallest, of few.
 fn packed(blocks: &[Block]) -> Result<Placement, LoadError> {
-    let strategy = if blocks.len() <= FEW { Strategy::Smallest } else { Strategy::Quick };
-    Ok(place(blocks, BLOCK_ALIGN as u64, strategy).map_err(|cause| match cause {
+    let found = || {
+        let quick = place(blocks, BLOCK_ALIGN as u64, Strategy::Quick)?;
+        if blocks.len() > FEW || quick.bytes <= least(blocks, BLOCK_ALIGN as u64)? {
+            return Ok(quick);
+        }
+        place(blocks, BLOCK_ALIGN as u64, Strategy::Smallest)
+    };
+    Ok(found().map_err(|cause| match cause {
         NoPlan::Memory => no_room("the plan of temporaries", size_of_val(blocks) as u64),
         _ => no_room("temporaries", u64::MAX),
     })?)

@@ -57,7 +57,11 @@ impl Uses {
 
     fn new(graph: &PlanGraph<'_>) -> Option<Uses> {
         let tensors = graph.state.tensors.len();
-        let places = graph.state.tensors.iter().map(|tensor| tensor.region.addresses());
+        // Nothing is written to constants.
+        let places = graph.state.tensors.iter().map(|tensor| match tensor.constant {
+            true => 0..0,
+            false => tensor.region.addresses(),
+        });
         let mut uses = Uses {
             by_tensor: filled(Use::default(), tensors).ok()?,
             content: Content::new(places, tensors.saturating_add(graph.args.len()))?,
