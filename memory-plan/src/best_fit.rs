@@ -18,12 +18,6 @@ pub(super) enum Order {
 }
 
 impl Order {
-    pub(super) const ALL: [Order; 4] = [Order::Size, Order::Area, Order::Duration, Order::Time];
-
-    pub(super) fn is_quick(self) -> bool {
-        self == Order::Time
-    }
-
     /// The blocks that need a place, in this order.
     fn sort(self, blocks: &[Block]) -> Result<Vec<(u128, u64, usize)>, NoPlan> {
         let mut order = with_room(blocks.len())?;
@@ -55,8 +49,8 @@ struct Placed {
     lifetime: Lifetime,
 }
 
-/// Places rounded blocks whose sizes do not overflow in sum.
-pub(super) fn place(blocks: &[Block], align: u64, order: Order) -> Result<Placement, NoPlan> {
+/// Places rounded blocks whose sizes do not overflow in sum; none where that takes more than `most` bytes.
+pub(super) fn place(blocks: &[Block], align: u64, order: Order, most: u64) -> Result<Option<Placement>, NoPlan> {
     let mut placement = unplaced(blocks)?;
     // What has a place, by offset. Blocks without bytes are in nobody's way.
     let mut placed: Vec<Placed> = with_room(blocks.len())?;
@@ -72,19 +66,22 @@ pub(super) fn place(blocks: &[Block], align: u64, order: Order) -> Result<Placem
     placed.sort_unstable();
     for (_, _, index) in order.sort(blocks)? {
         let Some(block) = blocks.get(index) else { continue };
-        if order.is_quick() {
+        if order == Order::Time {
             placed.retain(|other| other.lifetime.last >= block.lifetime.first);
         }
         let start = tightest(block, &placed, align);
         let entry = Placed { start, end: start.saturating_add(block.bytes), lifetime: block.lifetime };
         placement.bytes = placement.bytes.max(entry.end);
+        if placement.bytes > most {
+            return Ok(None);
+        }
         if let Some(offset) = placement.offsets.get_mut(index) {
             *offset = start;
         }
         let place = placed.partition_point(|other| *other < entry);
         placed.insert(place, entry);
     }
-    Ok(placement)
+    Ok((placement.bytes <= most).then_some(placement))
 }
 
 /// The start of the smallest gap that holds the block, or the end of all it meets.

@@ -30,19 +30,17 @@ impl Shelf {
     }
 }
 
-/// Places rounded blocks whose sizes do not overflow in sum.
-pub(super) fn place(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
+/// Places rounded blocks whose sizes do not overflow in sum; none where that takes more than `most` bytes.
+pub(super) fn place(blocks: &[Block], align: u64, most: u64) -> Result<Option<Placement>, NoPlan> {
     let mut order = indices(blocks.len())?;
     // Equal sizes in reverse, as the reference pops them.
     order.sort_unstable_by_key(|&index| (blocks.get(index).map(|block| block.bytes), index));
     let mut shelves: Vec<Shelf> = Vec::new();
-    let mut base = 0u64;
+    let fixed = blocks.iter().filter_map(|block| Some(block.fixed?.saturating_add(block.bytes))).max().unwrap_or(0);
+    let base = fixed.checked_next_multiple_of(align).unwrap_or(fixed);
+    let mut bytes = base;
     for index in order.into_iter().rev() {
-        let Some(block) = blocks.get(index) else { continue };
-        if let Some(fixed) = block.fixed {
-            base = base.max(fixed.saturating_add(block.bytes));
-            continue;
-        }
+        let Some(block) = blocks.get(index).filter(|block| block.fixed.is_none()) else { continue };
         let mut found = None;
         for (number, shelf) in shelves.iter().enumerate() {
             let taken = shelf.taken(block.lifetime);
@@ -56,6 +54,10 @@ pub(super) fn place(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
         }
         let (number, at) = found.unwrap_or((shelves.len(), 0));
         if number == shelves.len() {
+            bytes = bytes.saturating_add(block.bytes);
+            if bytes > most {
+                return Ok(None);
+            }
             push(&mut shelves, Shelf { bytes: block.bytes, tenants: Vec::new() })?;
         }
         if let Some(shelf) = shelves.get_mut(number) {
@@ -64,7 +66,7 @@ pub(super) fn place(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
         }
     }
     let mut placement = unplaced(blocks)?;
-    let mut start = base.checked_next_multiple_of(align).unwrap_or(base);
+    let mut start = base;
     for shelf in shelves {
         for tenant in shelf.tenants {
             if let Some(offset) = placement.offsets.get_mut(tenant.index) {
@@ -74,7 +76,7 @@ pub(super) fn place(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
         start = start.saturating_add(shelf.bytes);
     }
     placement.bytes = start;
-    Ok(placement)
+    Ok((start <= most).then_some(placement))
 }
 
 /// Adds an item to a list, which may need memory.

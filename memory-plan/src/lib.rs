@@ -126,31 +126,39 @@ pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Result<Placeme
     let sum = fixed.checked_add(align).ok_or(NoPlan::Overflow)?;
     blocks.iter().try_fold(sum, |sum, block| sum.checked_add(block.bytes)).ok_or(NoPlan::Overflow)?;
 
-    if strategy == Strategy::Quick {
-        return best_fit::place(&blocks, align, best_fit::Order::Time);
-    }
-    let floor = least_of_rounded(&blocks)?;
-    let mut best: Option<Placement> = None;
-    let mut keep = |found: Placement| {
-        if best.as_ref().is_none_or(|best| found.bytes < best.bytes) {
-            best = Some(found);
-        }
-        best.as_ref().is_some_and(|best| best.bytes <= floor)
-    };
     let many = blocks.len() > MANY;
-    let mut done = false;
-    if strategy != Strategy::BestFit && (!many || strategy == Strategy::Greedy) {
-        done = keep(greedy::place(&blocks, align)?);
-    }
-    if strategy != Strategy::Greedy {
-        for order in best_fit::Order::ALL.iter().filter(|order| !many || order.is_quick()) {
-            if done {
-                break;
-            }
-            done = keep(best_fit::place(&blocks, align, *order)?) || strategy == Strategy::BestFit && !many;
+    let found = match strategy {
+        Strategy::Greedy => greedy::place(&blocks, align, u64::MAX)?,
+        Strategy::BestFit if !many => best_fit::place(&blocks, align, best_fit::Order::Size, u64::MAX)?,
+        Strategy::Smallest if !many => return smallest(&blocks, align),
+        Strategy::BestFit | Strategy::Quick | Strategy::Smallest => quick(&blocks, align)?,
+    };
+    found.ok_or(NoPlan::Overflow)
+}
+
+/// The plan in the order of time.
+fn quick(blocks: &[Block], align: u64) -> Result<Option<Placement>, NoPlan> {
+    best_fit::place(blocks, align, best_fit::Order::Time, u64::MAX)
+}
+
+/// The smallest plan of all strategies; of equal ones the first. A strategy ends where it needs more than another did.
+fn smallest(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
+    let mut best = quick(blocks, align)?.ok_or(NoPlan::Overflow)?;
+    let floor = least_of_rounded(blocks)?;
+    let mut most = best.bytes;
+    for order in [None, Some(best_fit::Order::Size), Some(best_fit::Order::Area), Some(best_fit::Order::Duration)] {
+        let found = match order {
+            None => greedy::place(blocks, align, most)?,
+            Some(order) => best_fit::place(blocks, align, order, most)?,
+        };
+        let Some(found) = found else { continue };
+        best = found;
+        if best.bytes <= floor {
+            break;
         }
+        most = best.bytes.saturating_sub(1);
     }
-    Ok(best.unwrap_or(Placement { offsets: Vec::new(), bytes: 0 }))
+    Ok(best)
 }
 
 /// An empty list with room for so many items.
@@ -336,7 +344,7 @@ mod tests {
         #[test]
         fn many_blocks_are_planned_too(seed in 0u64..1000) {
             let blocks: Vec<_> = (0..64u64).map(|i| block((i * 37 + seed) % 97, (i * 13 % 50) as u32, (i * 13 % 50 + i % 7) as u32)).collect();
-            let quick = best_fit::place(&blocks, 1, best_fit::Order::Time).unwrap();
+            let quick = quick(&blocks, 1).unwrap().unwrap();
             check(&blocks, &quick, 1);
         }
     }

@@ -168,19 +168,26 @@ impl Home {
     }
 }
 
-/// The plan in the order of time, if it is as small as any can be, which is so for most methods; or else the smallest, of few.
+/// The plan in the order of time, if it is as small as any can be; or else the smallest, of few. Blocks without bytes are at 0.
 fn packed(blocks: &[Block]) -> Result<Placement, LoadError> {
+    let mut some = Vec::new();
+    grow(&mut some, blocks.len())?;
+    some.extend(blocks.iter().filter(|block| block.bytes > 0));
     let found = || {
-        let quick = place(blocks, BLOCK_ALIGN as u64, Strategy::Quick)?;
-        if blocks.len() > FEW || quick.bytes <= least(blocks, BLOCK_ALIGN as u64)? {
+        let quick = place(&some, BLOCK_ALIGN as u64, Strategy::Quick)?;
+        if some.len() > FEW || quick.bytes <= least(&some, BLOCK_ALIGN as u64)? {
             return Ok(quick);
         }
-        place(blocks, BLOCK_ALIGN as u64, Strategy::Smallest)
+        place(&some, BLOCK_ALIGN as u64, Strategy::Smallest)
     };
-    Ok(found().map_err(|cause| match cause {
+    let Placement { offsets, bytes } = found().map_err(|cause| match cause {
         NoPlan::Memory => no_room("the plan of temporaries", size_of_val(blocks) as u64),
         _ => no_room("temporaries", u64::MAX),
-    })?)
+    })?;
+    let mut all = filled(0, blocks.len())?;
+    let places = all.iter_mut().zip(blocks).filter(|(_, block)| block.bytes > 0);
+    places.zip(offsets).for_each(|((place, _), offset)| *place = offset);
+    Ok(Placement { offsets: all, bytes })
 }
 
 /// Notes where each cluster is used. Returns the number of positions.
