@@ -9,7 +9,6 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 command -v cargo >/dev/null || { printf 'skipped: cargo is absent\nc: 0 passed, 0 failed, 1 skipped\n'; exit 0; }
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/../../target}
 
 cargo fmt --check
 cargo clippy --all-targets -- -D warnings

@@ -46,9 +46,12 @@ pub enum Strategy {
     /// The tightest gap, blocks in the order in which they begin to live: in time by their number and by how many live at
     /// once.
     Quick,
-    /// Whichever of them, and of several orders, needs the fewest bytes.
+    /// Whichever of them, and of several orders, needs the fewest bytes; of equal plans the one of the first strategy.
     #[default]
     Smallest,
+    /// As few bytes as `Smallest`; of equal plans the one that is found soonest. That is the quick one where no plan can be
+    /// smaller.
+    Tight,
 }
 
 /// Something that needs bytes for a while.
@@ -130,22 +133,24 @@ pub fn place(blocks: &[Block], align: u64, strategy: Strategy) -> Result<Placeme
     let found = match strategy {
         Strategy::Greedy => greedy::place(&blocks, align, u64::MAX)?,
         Strategy::BestFit if !many => best_fit::place(&blocks, align, best_fit::Order::Size, u64::MAX)?,
-        Strategy::Smallest if !many => return smallest(&blocks, align),
-        Strategy::BestFit | Strategy::Quick | Strategy::Smallest => quick(&blocks, align)?,
+        _ => best_fit::place(&blocks, align, best_fit::Order::Time, u64::MAX)?,
     };
-    found.ok_or(NoPlan::Overflow)
+    // Without a ceiling there is always one.
+    let found = found.ok_or(NoPlan::Overflow)?;
+    match strategy {
+        Strategy::Smallest | Strategy::Tight if !many => smallest(&blocks, align, found, strategy == Strategy::Tight),
+        _ => Ok(found),
+    }
 }
 
-/// The plan in the order of time.
-fn quick(blocks: &[Block], align: u64) -> Result<Option<Placement>, NoPlan> {
-    best_fit::place(blocks, align, best_fit::Order::Time, u64::MAX)
-}
-
-/// The smallest plan of all strategies; of equal ones the first. A strategy ends where it needs more than another did.
-fn smallest(blocks: &[Block], align: u64) -> Result<Placement, NoPlan> {
-    let mut best = quick(blocks, align)?.ok_or(NoPlan::Overflow)?;
-    let floor = least_of_rounded(blocks)?;
-    let mut most = best.bytes;
+/// The smallest plan of all strategies, of which one is the quick one; of equal ones the first, or the quick one if that is
+/// `enough`. A strategy ends where it needs more than another did.
+fn smallest(blocks: &[Block], align: u64, quick: Placement, enough: bool) -> Result<Placement, NoPlan> {
+    let (floor, mut most) = (least(blocks)?, quick.bytes);
+    let mut best = quick;
+    if enough && best.bytes <= floor {
+        return Ok(best);
+    }
     for order in [None, Some(best_fit::Order::Size), Some(best_fit::Order::Area), Some(best_fit::Order::Duration)] {
         let found = match order {
             None => greedy::place(blocks, align, most)?,
@@ -192,28 +197,9 @@ fn rounded(blocks: &[Block], align: u64) -> Result<Vec<Block>, NoPlan> {
     Ok(rounded)
 }
 
-/// Bytes that no plan can do without: a plan of that size is as small as any.
-///
-/// ```
-/// use edgepack_memory_plan::{Block, Lifetime, Strategy, least, place};
-///
-/// let block = |bytes, first, last| Block { bytes, lifetime: Lifetime { first, last }, fixed: None };
-/// let blocks = [block(64, 0, 1), block(32, 1, 2), block(64, 2, 3)];
-/// assert_eq!(least(&blocks, 16).unwrap(), 96);
-/// // So no other strategy needs to be tried.
-/// assert_eq!(place(&blocks, 16, Strategy::Quick).unwrap().bytes, 96);
-/// ```
-///
-/// # Errors
-///
-/// [`NoPlan`] as for [`place`].
-pub fn least(blocks: &[Block], align: u64) -> Result<u64, NoPlan> {
-    least_of_rounded(&rounded(blocks, align.max(1))?)
-}
-
-/// The most bytes that are needed at one moment, and besides those of fixed blocks that are there at all times. Others that are
-/// fixed may share bytes with each other, so they count for where they end.
-fn least_of_rounded(blocks: &[Block]) -> Result<u64, NoPlan> {
+/// Bytes that no plan can do without: the most that are needed at one moment, and besides those of fixed blocks that are there at
+/// all times. Others that are fixed may share bytes with each other, so they count for where they end.
+fn least(blocks: &[Block]) -> Result<u64, NoPlan> {
     let mut changes: Vec<(u32, bool, u64)> = with_room(blocks.len().saturating_mul(2))?;
     let mut all: Option<Lifetime> = None;
     for Block { bytes, lifetime, .. } in blocks.iter().filter(|block| block.fixed.is_none() && block.bytes > 0) {
@@ -276,7 +262,8 @@ mod tests {
         }
     }
 
-    const STRATEGIES: [Strategy; 4] = [Strategy::Greedy, Strategy::BestFit, Strategy::Smallest, Strategy::Quick];
+    const STRATEGIES: [Strategy; 5] =
+        [Strategy::Greedy, Strategy::BestFit, Strategy::Smallest, Strategy::Quick, Strategy::Tight];
 
     #[test]
     fn blocks_that_do_not_meet_share() {
@@ -298,12 +285,12 @@ mod tests {
         let always = |bytes, at| Block { fixed: Some(at), ..block(bytes, 0, 9) };
         let blocks = [always(32, 0), always(32, 16), always(16, 96), block(64, 1, 2), block(32, 2, 3)];
         // 48 bytes and 16 are never free, 96 are needed at once.
-        assert_eq!(least(&blocks, 16), Ok(160));
+        assert_eq!(least(&blocks), Ok(160));
         assert_eq!(place(&blocks, 16, Strategy::Smallest).unwrap().bytes, 176);
         // Fixed for a while only: it may be where others are before and after.
         let briefly = Block { lifetime: Lifetime { first: 1, last: 1 }, ..always(32, 256) };
-        assert_eq!(least(&[briefly, block(64, 1, 2)], 16), Ok(288));
-        assert_eq!((least(&[], 16), least(&[always(32, 16)], 16)), (Ok(0), Ok(48)));
+        assert_eq!(least(&[briefly, block(64, 1, 2)]), Ok(288));
+        assert_eq!((least(&[]), least(&[always(32, 16)])), (Ok(0), Ok(48)));
     }
 
     #[test]
@@ -336,15 +323,17 @@ mod tests {
                 check(&blocks, plan, 16);
             }
             prop_assert!(plans[2].bytes <= plans[0].bytes && plans[2].bytes <= plans[1].bytes);
-            let least = least(&blocks, 16).unwrap();
+            let least = least(&rounded(&blocks, 16).unwrap()).unwrap();
             prop_assert!(plans.iter().all(|plan| least <= plan.bytes), "{least}: {plans:?}");
+            prop_assert!(plans[4].bytes == plans[2].bytes);
+            prop_assert!(plans[3].bytes > least || plans[4] == plans[3]);
             prop_assert_eq!(&plans[2], &place(&blocks, 16, Strategy::Smallest).unwrap());
         }
 
         #[test]
         fn many_blocks_are_planned_too(seed in 0u64..1000) {
             let blocks: Vec<_> = (0..64u64).map(|i| block((i * 37 + seed) % 97, (i * 13 % 50) as u32, (i * 13 % 50 + i % 7) as u32)).collect();
-            let quick = quick(&blocks, 1).unwrap().unwrap();
+            let quick = place(&blocks, 1, Strategy::Quick).unwrap();
             check(&blocks, &quick, 1);
         }
     }

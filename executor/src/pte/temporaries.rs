@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use edgepack_memory_plan::{Block, Lifetime, NoPlan, Placement, Strategy, least, place};
+use edgepack_memory_plan::{Block, Lifetime, NoPlan, Placement, Strategy, place};
 
 use crate::api::room::{filled, grow, no_room};
 use crate::api::state::ValueId;
@@ -168,19 +168,13 @@ impl Home {
     }
 }
 
-/// The plan in the order of time, if it is as small as any can be; or else the smallest, of few. Blocks without bytes are at 0.
+/// A plan of blocks, of which those without bytes are left out: they are at 0.
 fn packed(blocks: &[Block]) -> Result<Placement, LoadError> {
     let mut some = Vec::new();
     grow(&mut some, blocks.len())?;
     some.extend(blocks.iter().filter(|block| block.bytes > 0));
-    let found = || {
-        let quick = place(&some, BLOCK_ALIGN as u64, Strategy::Quick)?;
-        if some.len() > FEW || quick.bytes <= least(&some, BLOCK_ALIGN as u64)? {
-            return Ok(quick);
-        }
-        place(&some, BLOCK_ALIGN as u64, Strategy::Smallest)
-    };
-    let Placement { offsets, bytes } = found().map_err(|cause| match cause {
+    let strategy = if some.len() <= FEW { Strategy::Tight } else { Strategy::Quick };
+    let Placement { offsets, bytes } = place(&some, BLOCK_ALIGN as u64, strategy).map_err(|cause| match cause {
         NoPlan::Memory => no_room("the plan of temporaries", size_of_val(blocks) as u64),
         _ => no_room("temporaries", u64::MAX),
     })?;
