@@ -91,8 +91,8 @@ impl Blocks {
         &lines[block * self.tiles * self.depth..][..self.tiles(block) * self.depth]
     }
 
-    /// Lines of all blocks for several matrices of these sizes, which `fill` writes: rows of a block of a matrix, in lines
-    /// of zeros. They are in the memory of older lines if those are as many.
+    /// Lines of all blocks for several matrices of these sizes, each of which `fill` writes whole: rows of a block of a matrix.
+    /// They are in the memory of older lines if those are as many.
     pub(crate) fn pack(
         &self,
         old: Zeroed<Line>,
@@ -101,10 +101,8 @@ impl Blocks {
     ) -> Result<Zeroed<Line>, Error> {
         let count = self.lines().saturating_mul(matrices);
         let mut packed = old;
-        if packed.all().len() == count {
-            packed.all_mut().fill(Line::ZERO);
-        } else {
-            packed = Zeroed::new(count)?;
+        if packed.all().len() != count {
+            packed = Zeroed::overwritten(count)?;
         }
         for (matrix, lines) in packed.all_mut().chunks_exact_mut(self.lines().max(1)).enumerate() {
             let each = self.tiles * self.depth;
@@ -168,8 +166,8 @@ impl<S: Fill> Columns for S {
     }
 }
 
-/// Writes rows of some columns of a matrix with these strides into lines, as many a row as the columns fill; what follows the
-/// last column stays.
+/// Writes rows of some columns of a matrix with these strides into lines, as many a row as the columns fill; zeros follow the
+/// last column.
 pub(crate) fn fill(
     data: &[f32],
     [row_stride, col_stride]: [usize; 2],
@@ -187,6 +185,7 @@ pub(crate) fn fill(
         let (whole, rest) = row.as_chunks::<LANES>();
         lines.iter_mut().zip(whole).for_each(|(line, numbers)| line.0 = *numbers);
         if let Some(line) = lines.get_mut(whole.len()) {
+            *line = Line::ZERO;
             line.0[..rest.len()].copy_from_slice(rest);
         }
     }
@@ -243,8 +242,10 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
                 of_tile
             });
             for first in rows.clone().step_by(LANES) {
-                let (all, rows) = (rows.len(), first..(first + LANES).min(rows.end));
-                if row_stride == 1 && rows.len() == LANES && count == LANES {
+                // As many rows at once as a line has lanes: of the last ones, some for a second time.
+                let (all, first) = (rows.len(), first.min(rows.end.saturating_sub(LANES).max(start)));
+                let rows = first..(first + LANES).min(rows.end);
+                if row_stride == 1 && rows.len() == LANES {
                     // Near the end of these runs, where the next tile's begin. It is no more than a hint.
                     let ahead = match first - start + AHEAD * LANES < all {
                         true => AHEAD * LANES,
@@ -252,9 +253,11 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
                     };
                     let mut numbers = [floats.splat(0.0); LANES];
                     for lane in 0..LANES {
-                        let run = &data[(column + lane) * col_stride + first..][..LANES];
-                        floats.prefetch(run.as_ptr().wrapping_add(ahead).cast());
-                        numbers[lane] = floats.load(&run.as_chunks().0[0]);
+                        if lane < count {
+                            let run = &data[(column + lane) * col_stride + first..][..LANES];
+                            floats.prefetch(run.as_ptr().wrapping_add(ahead).cast());
+                            numbers[lane] = floats.load(&run.as_chunks().0[0]);
+                        }
                     }
                     let numbers = floats.transposed(numbers);
                     for row in 0..LANES {
@@ -269,7 +272,8 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
                     continue;
                 }
                 for row in rows.clone().take_while(|_| count > 0) {
-                    let line = &mut lines[place(row) * tiles + tile].0[..count];
+                    let (line, rest) = lines[place(row) * tiles + tile].0.split_at_mut(count);
+                    rest.fill(0.0);
                     let numbers = data[row * row_stride + column * col_stride..].iter().step_by(col_stride.max(1));
                     line.iter_mut().zip(numbers).for_each(|(to, x)| *to = *x);
                     if let Some(factors) = &factors {
@@ -342,5 +346,47 @@ impl Columns for Packed {
     ) -> &'p [[Line; TILES]] {
         let (lines, _) = blocks.block(self.lines.all(), block).as_chunks::<TILES>();
         &lines[rows]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn lines_hold_each_column_and_zeros_behind_the_last_whatever_was_in_them() {
+        let mut random = Random::new(71);
+        for (depth, columns) in [(1, 1), (5, 7), (16, 16), (17, 24), (27, 32), (40, 100), (300, 33)] {
+            let (data, factors) = (random.floats(depth * columns), random.floats(columns));
+            let factors: Vec<f64> = factors.iter().copied().map(f64::from).collect();
+            for ([row_stride, col_stride], factors) in
+                [([columns, 1], None), ([1, depth], None), ([1, depth], Some(&factors[..]))]
+            {
+                let blocks = Blocks::new(depth, columns);
+                let mut old = Zeroed::<Line>::new(blocks.lines()).unwrap();
+                old.all_mut().fill(Line([f32::NAN; LANES]));
+                let packed = blocks
+                    .pack(old, 1, |_, rows, columns, lines| match factors {
+                        None => fill(&data, [row_stride, col_stride], rows, columns, lines),
+                        Some(factors) => {
+                            let factors = Some(&factors[columns.clone()]);
+                            fill_at(&data, [row_stride, col_stride], rows, columns, lines, |row| row, factors);
+                        }
+                    })
+                    .unwrap();
+                for block in 0..blocks.count() {
+                    let (tiles, first) = (blocks.tiles(block), blocks.columns(block).start);
+                    let lines: &[f32] = bytemuck::cast_slice(blocks.block(packed.all(), block));
+                    for (index, have) in lines.iter().enumerate() {
+                        let (row, column) = (index / (tiles * LANES), first + index % (tiles * LANES));
+                        let want = if column < columns { data[row * row_stride + column * col_stride] } else { 0.0 };
+                        let want =
+                            factors.filter(|_| column < columns).map_or(want, |factors| scaled(want, factors[column]));
+                        assert_eq!(*have, want, "{depth} x {columns}, row {row}, column {column}");
+                    }
+                }
+            }
+        }
     }
 }
