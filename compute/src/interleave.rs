@@ -18,60 +18,66 @@ pub(crate) const GROUP: Cost = Cost::nanoseconds(12.0);
 /// A list of groups.
 pub(crate) type Groups = Zeroed<Group>;
 
-/// Writes one tile of rows: every group goes through `convert`, word by word, and is stored at a distance from the one
-/// before it.
-pub(crate) struct Tile<'a, F> {
-    /// The rows of the tile, of which there are at most 16, one after the other.
+/// Writes the rows of a block of tiles: every group goes through `convert`, word by word, as zeros do in the place of rows
+/// that there are not. Groups of the same four bytes of a
+/// row, one for each tile, are next to each other.
+pub(crate) struct Block<'a, F> {
+    /// The rows of the block, one after the other, 16 of each tile; the last one may have fewer.
     pub rows: &'a [u8],
     /// Bytes of a row.
     pub row: usize,
-    /// The groups from the first of the tile on.
+    /// The groups of the block.
     pub to: &'a mut [Group],
-    /// Distance of groups.
-    pub distance: usize,
+    /// Number of tiles.
+    pub tiles: usize,
     /// Conversion of the four bytes of a channel.
     pub convert: F,
 }
 
-/// Squares of units are turned, as many units of each row as a vector has lanes. They go as floats, whose bits alone matter.
-impl<F: Fn(u32) -> u32> WithFloats for Tile<'_, F> {
+/// Bytes of a row that are turned at once, as many units as a vector has lanes.
+const SPAN: usize = LANES * UNIT;
+
+/// Squares of units are turned. They go as floats, whose bits alone matter.
+impl<F: Fn(u32) -> u32> WithFloats for Block<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Floats>(self, floats: V) {
-        let Tile { rows, row, to, distance, convert } = self;
-        // Rows that there are not stay zeros.
-        let mut lines = [[0; LANES * UNIT]; CHANNELS];
-        for start in (0..row).step_by(LANES * UNIT) {
-            for (line, row) in lines.iter_mut().zip(rows.chunks_exact(row)) {
-                match row[start..].first_chunk() {
-                    Some(bytes) => *line = *bytes,
-                    None => {
-                        *line = [0; LANES * UNIT];
-                        line[..row.len() - start].copy_from_slice(&row[start..]);
-                    }
+        let Block { rows, row, to, tiles, convert } = self;
+        let missing = floats.load(&bytemuck::cast([convert(0); LANES]));
+        for (start, to) in (0..row).step_by(SPAN).zip(to.chunks_mut(LANES * tiles)) {
+            let len = SPAN.min(row - start);
+            // Units are read whole, what is behind a row with them where that does not tell.
+            let is_whole = len % UNIT == 0;
+            for (tile, rows) in rows.chunks(CHANNELS * row).enumerate() {
+                let mut square = [missing; LANES];
+                for (vector, at) in square.iter_mut().zip((start..rows.len()).step_by(row)) {
+                    // The next span of the row, after those of the other tiles.
+                    floats.prefetch(rows.as_ptr().wrapping_add(at + SPAN).cast());
+                    let mut units: [[u8; UNIT]; LANES] = match rows[at..].first_chunk::<SPAN>() {
+                        Some(bytes) if is_whole => bytemuck::cast(*bytes),
+                        _ => {
+                            let mut units = [0; SPAN];
+                            units[..len].copy_from_slice(&rows[at..][..len]);
+                            bytemuck::cast(units)
+                        }
+                    };
+                    units.iter_mut().for_each(|unit| *unit = convert(u32::from_le_bytes(*unit)).to_le_bytes());
+                    *vector = floats.load(&bytemuck::cast(units));
                 }
-            }
-            let mut square = [floats.splat(0.0); LANES];
-            for (row, line) in square.iter_mut().zip(&lines) {
-                let mut units: [[u8; UNIT]; LANES] = bytemuck::cast(*line);
-                units.iter_mut().for_each(|unit| *unit = convert(u32::from_le_bytes(*unit)).to_le_bytes());
-                *row = floats.load(&bytemuck::cast(units));
-            }
-            let square = floats.transposed(square);
-            let count = LANES.min((row - start).div_ceil(UNIT));
-            let groups = to[start / UNIT * distance..].iter_mut().step_by(distance).take(count);
-            for (group, units) in groups.zip(&square) {
-                floats.store(*units, bytemuck::cast_mut(&mut group.0));
+                let square = floats.transposed(square);
+                for (groups, units) in to.chunks_exact_mut(tiles).zip(&square) {
+                    floats.store(*units, bytemuck::cast_mut(&mut groups[tile].0));
+                }
             }
         }
     }
 }
 
-/// Interleaves one tile.
-pub(crate) fn interleave(tile: Tile<'_, impl Fn(u32) -> u32>) {
-    if tile.row > 0 {
-        FloatPath::best().run(tile);
+/// Interleaves the rows of a block.
+pub(crate) fn interleave(block: Block<'_, impl Fn(u32) -> u32>) {
+    if block.row > 0 && block.tiles > 0 {
+        FloatPath::best().run(block);
     }
 }
 
@@ -107,19 +113,20 @@ mod tests {
 
     #[test]
     fn rows_are_interleaved() {
-        for (channels, row) in [(16usize, 64usize), (3, 5), (16, 131), (1, 4), (7, 1)] {
-            let rows: Vec<u8> = (0..channels * row).map(|byte| (byte % 251) as u8).collect();
-            for distance in [1, 3] {
-                let mut groups = Groups::new(row.div_ceil(UNIT) * distance).unwrap();
-                let to = groups.all_mut();
-                interleave(Tile { rows: &rows, row, to, distance, convert: |unit| unit });
-                for (at, group) in groups.all().iter().enumerate() {
-                    for (place, byte) in group.0.iter().enumerate() {
-                        let (channel, column) = (place / UNIT, at / distance * UNIT + place % UNIT);
-                        let is_weight = at % distance == 0 && channel < channels && column < row;
-                        let want = if is_weight { rows[channel * row + column] } else { 0 };
-                        assert_eq!(*byte, want, "{channels} rows of {row}: group {at}, byte {place}");
-                    }
+        for (channels, row) in [(16usize, 64usize), (3, 5), (16, 131), (1, 4), (7, 1), (33, 68), (48, 16), (40, 130)] {
+            let rows: Vec<u8> = (0..channels * row).map(|byte| (byte % 251) as u8 + 1).collect();
+            let tiles = channels.div_ceil(CHANNELS);
+            let mut groups = Groups::new(row.div_ceil(UNIT) * tiles).unwrap();
+            // What is there before is overwritten.
+            groups.all_mut().iter_mut().for_each(|group| group.0 = [7; 64]);
+            interleave(Block { rows: &rows, row, to: groups.all_mut(), tiles, convert: |unit| unit ^ 0x0101_0101 });
+            for (at, group) in groups.all().iter().enumerate() {
+                for (place, byte) in group.0.iter().enumerate() {
+                    let channel = at % tiles * CHANNELS + place / UNIT;
+                    let column = at / tiles * UNIT + place % UNIT;
+                    let is_weight = channel < channels && column < row;
+                    let want = 1 ^ if is_weight { rows[channel * row + column] } else { 0 };
+                    assert_eq!(*byte, want, "{channels} rows of {row}: group {at}, byte {place}");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Data found by key: the trait of every place that has some, and several such places as one.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use edgepack_format::room::{self, NoRoom};
@@ -85,9 +86,9 @@ pub trait NamedDataMap: Send + Sync {
 }
 
 /// An empty index with room for so many keys.
-pub(crate) fn index<V>(keys: usize) -> Result<HashMap<String, V>, NoRoom> {
+pub(crate) fn index<K: Eq + Hash, V>(keys: usize) -> Result<HashMap<K, V>, NoRoom> {
     let mut index = HashMap::new();
-    index.try_reserve(keys).map_err(|_| NoRoom::of::<(String, V)>(keys))?;
+    index.try_reserve(keys).map_err(|_| NoRoom::of::<(K, V)>(keys))?;
     Ok(index)
 }
 
@@ -100,8 +101,9 @@ pub(crate) fn check_length(key: &str, have: u64, into: &[u8]) -> Result<(), Erro
 /// Several maps as one. A key in two of them is an error.
 #[derive(Clone, Default)]
 pub struct MergedData {
+    /// Those that are not empty.
     maps: Vec<Arc<dyn NamedDataMap>>,
-    /// Index of the map that has each key.
+    /// Index of the map that has each key, and all keys, if there are several maps.
     index: HashMap<String, usize>,
     keys: Vec<String>,
 }
@@ -109,7 +111,10 @@ pub struct MergedData {
 impl MergedData {
     /// Merges maps, in order.
     pub fn new(maps: impl IntoIterator<Item = Arc<dyn NamedDataMap>>) -> Result<Self, Error> {
-        let maps: Vec<_> = maps.into_iter().collect();
+        let maps: Vec<_> = maps.into_iter().filter(|map| !map.is_empty()).collect();
+        if maps.len() < 2 {
+            return Ok(MergedData { maps, ..Self::default() });
+        }
         let count = maps.iter().fold(0usize, |count, map| count.saturating_add(map.len()));
         let (mut index, mut keys) = (index(count)?, Vec::new());
         for (number, map) in maps.iter().enumerate() {
@@ -124,7 +129,18 @@ impl MergedData {
     }
 
     fn map(&self, key: &str) -> Option<&dyn NamedDataMap> {
-        self.maps.get(*self.index.get(key)?).map(|map| &**map)
+        match self.only() {
+            Some(only) => Some(only),
+            None => self.maps.get(*self.index.get(key)?).map(|map| &**map),
+        }
+    }
+
+    /// The map, if there is one.
+    fn only(&self) -> Option<&dyn NamedDataMap> {
+        match &self.maps[..] {
+            [only] => Some(&**only),
+            _ => None,
+        }
     }
 }
 
@@ -140,12 +156,12 @@ impl NamedDataMap for MergedData {
         self.map(key).map_or(Ok(None), |map| map.layout(key))
     }
     fn len(&self) -> usize {
-        self.keys.len()
+        self.only().map_or(self.keys.len(), NamedDataMap::len)
     }
     fn key(&self, index: usize) -> Option<&str> {
-        self.keys.get(index).map(String::as_str)
+        self.only().map_or_else(|| self.keys.get(index).map(String::as_str), |only| only.key(index))
     }
     fn contains(&self, key: &str) -> bool {
-        self.index.contains_key(key)
+        self.only().map_or_else(|| self.index.contains_key(key), |only| only.contains(key))
     }
 }

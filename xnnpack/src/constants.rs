@@ -19,6 +19,8 @@ use edgepack_loader::Bytes;
 /// The bytes of all constants, by index.
 pub(crate) struct Weights {
     entries: Vec<Option<Entry>>,
+    /// The place of the payload in the program.
+    payload: String,
     packer: Arc<Packer>,
 }
 
@@ -73,9 +75,14 @@ struct Entry {
     bytes: Bytes,
     /// Number of bytes that the payload says.
     size: usize,
-    named: bool,
-    /// The place in the program.
-    place: String,
+    place: Place,
+}
+
+/// The place of a constant in the program.
+enum Place {
+    /// So many bytes behind the start of the payload.
+    Inside(usize),
+    Key(String),
 }
 
 impl Weights {
@@ -89,21 +96,22 @@ impl Weights {
         let mut entries = room(payload.constant_list().len())?;
         for constant in payload.constant_list() {
             entries.push(match constant {
-                Constant::Inline(part) => inside(processed, part).map(|(start, bytes)| {
-                    let place = format!("{place}+{start}");
-                    Entry { size: bytes.len(), bytes, named: false, place }
+                Constant::Inline(part) => inside(processed, part).map(|(start, bytes)| Entry {
+                    size: bytes.len(),
+                    bytes,
+                    place: Place::Inside(start),
                 }),
                 Constant::Named { key, size } => {
                     let found = packer.data(key).map_err(|error| {
                         KernelError::new(ErrorCode::InvalidExternalData, format!("the key {}: {error}", &**key))
                     })?;
                     let size = usize::try_from(*size).unwrap_or(usize::MAX);
-                    found.map(|bytes| Entry { bytes, size, named: true, place: format!("key {}", &**key) })
+                    found.map(|bytes| Entry { bytes, size, place: Place::Key(key.to_string()) })
                 }
                 _ => None,
             });
         }
-        Ok(Weights { entries, packer: Arc::clone(packer) })
+        Ok(Weights { entries, payload: place.to_owned(), packer: Arc::clone(packer) })
     }
 
     /// Packs weights of four bits, rows of a channel each, or finds them packed; charged to the method.
@@ -149,7 +157,7 @@ impl Weights {
             &Form {
                 stored,
                 numbers: &[],
-                layout: &qconv::Packed::layout(),
+                layout: qconv::Packed::layout(),
                 sizes: &[sizes[0], sizes[1], kernel[0], kernel[1], windows.groups, dilation[1]],
                 bytes: qconv::Packed::packed_len(sizes, windows),
                 pack: &|weights| qconv::Packed::new(bytemuck::cast_slice(weights), sizes, windows),
@@ -188,18 +196,26 @@ impl Weights {
         let Form { stored, numbers, layout, sizes, .. } = *form;
         let Stored { index, is_unsigned, columns, .. } = stored;
         let weights = stored.len.and_then(|len| self.shared(index, len));
-        let (weights, place) =
-            weights.zip(self.entry(index)).map(|(weights, entry)| (weights, &entry.place)).ok_or_else(|| {
-                KernelError::new(ErrorCode::InvalidProgram, format!("constant {index} is shorter than its weights"))
-            })?;
-        let signs = if is_unsigned { ", unsigned" } else { "" };
-        let order = if columns.is_some() { ", by columns" } else { "" };
+        let (weights, entry) = weights.zip(self.entry(index)).ok_or_else(|| {
+            KernelError::new(ErrorCode::InvalidProgram, format!("constant {index} is shorter than its weights"))
+        })?;
+        let place = match &entry.place {
+            Place::Inside(start) => format!("{}+{start}", self.payload),
+            Place::Key(key) => ["key ", key].concat(),
+        };
+        let layout = match (is_unsigned, columns.is_some()) {
+            (false, false) => Cow::Borrowed(layout),
+            (signs, order) => {
+                let signs = if signs { ", unsigned" } else { "" };
+                Cow::Owned(format!("{layout}{signs}{}", if order { ", by columns" } else { "" }))
+            }
+        };
         self.packer.pack(
             &Packing {
-                place,
+                place: &place,
                 weights: &weights,
                 numbers,
-                layout: &format!("{layout}{signs}{order}"),
+                layout: &layout,
                 sizes,
                 bytes: form.bytes.ok_or_else(|| KernelError::unsupported("weights beyond all memory"))?,
                 pack: &|| Ok((form.pack)(&stored.rows(&weights)?)?),
@@ -235,7 +251,7 @@ impl ConstantBytes for Weights {
     }
 
     fn found(&self, index: u32) -> Option<&[u8]> {
-        self.entry(index).filter(|entry| entry.named).map(|entry| &*entry.bytes)
+        self.entry(index).filter(|entry| matches!(entry.place, Place::Key(_))).map(|entry| &*entry.bytes)
     }
 }
 

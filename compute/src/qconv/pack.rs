@@ -2,10 +2,12 @@
 //!
 //! Invariant: past the last channel of a group and the last input, weights are 0.
 
+use std::sync::LazyLock;
+
 use super::order::Order;
 use super::{Error, Windows, expect};
 use crate::error::ErrorKind;
-use crate::interleave::{GROUP, Groups, Tile, interleave};
+use crate::interleave::{Block, GROUP, Groups, interleave};
 use crate::simd::bytes::BytesPath;
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::{Loop, run_wide};
@@ -38,10 +40,13 @@ fn counts(order: &Order) -> Option<[usize; 2]> {
 
 impl Packed {
     /// The layout of packed weights on this machine, by name: another name where they would be packed in another order.
-    pub fn layout() -> String {
-        let path = BytesPath::best();
-        let unit = if path.has_pairs() { "twice 2" } else { "4" };
-        format!("blocks of {} tiles of {CHANNELS} channels, {unit} bytes each, in spans, then sums", block(path))
+    pub fn layout() -> &'static str {
+        static LAYOUT: LazyLock<String> = LazyLock::new(|| {
+            let path = BytesPath::best();
+            let unit = if path.has_pairs() { "twice 2" } else { "4" };
+            format!("blocks of {} tiles of {CHANNELS} channels, {unit} bytes each, in spans, then sums", block(path))
+        });
+        &LAYOUT
     }
 
     /// Bytes that packed weights `[outputs, inner]` for these windows take; `None` if there are no such weights, or they
@@ -82,12 +87,9 @@ impl Packed {
         for ((groups, sums), rows) in of_groups.zip(bytes.chunks(order.each * row)) {
             let pieces = (WriteAll(groups, block * depth), WriteAll(sums, block));
             for_each_at(cost, pieces, |index, (groups, sums): (&mut [Group], &mut [Group])| {
-                let distance = sums.len();
-                for tile in 0..distance {
-                    let first = (index * block + tile) * CHANNELS * row;
-                    let rows = &rows[first..rows.len().min(first + CHANNELS * row)];
-                    interleave(Tile { rows, row, to: &mut groups[tile..], distance, convert: |unit| unit });
-                }
+                let (tiles, first) = (sums.len(), index * block * CHANNELS * row);
+                let rows = &rows[first..rows.len().min(first + tiles * CHANNELS * row)];
+                interleave(Block { rows, row, to: groups, tiles, convert: |unit| unit });
                 run_wide(SumTiles { groups, sums });
                 if path.has_pairs() {
                     run_wide(Pairs(groups));
@@ -162,18 +164,28 @@ struct SumTiles<'a> {
     sums: &'a mut [Group],
 }
 
+/// Groups of which half of a word has room for the sum: two bytes of each.
+const HALF: usize = (u16::MAX / (2 * u8::MAX as u16)) as usize;
+
 impl Loop for SumTiles<'_> {
     #[inline(always)]
     fn run(self) {
         let (tiles, SumTiles { groups, sums }) = (self.sums.len(), self);
         for (tile, to) in sums.iter_mut().enumerate() {
             let mut sums = [0i32; CHANNELS];
-            for group in groups[tile..].iter().step_by(tiles) {
-                let units: [i32; CHANNELS] = bytemuck::cast(group.0);
-                for (sum, unit) in sums.iter_mut().zip(units) {
-                    // Each byte in turn is the highest one, which has the sign.
-                    let bytes = [unit << 24 >> 24, unit << 16 >> 24, unit << 8 >> 24, unit >> 24];
-                    *sum = bytes.into_iter().fold(*sum, i32::wrapping_add);
+            for groups in groups.chunks(HALF * tiles) {
+                // Every other byte of a channel in the same half, from 0 on.
+                let (mut halves, mut offset) = ([0u32; CHANNELS], 0);
+                for group in groups.iter().skip(tile).step_by(tiles) {
+                    let units: [u32; CHANNELS] = bytemuck::cast(group.0);
+                    for (half, unit) in halves.iter_mut().zip(units) {
+                        let unit = unit ^ 0x8080_8080;
+                        *half = half.wrapping_add((unit & 0x00ff_00ff) + (unit >> 8 & 0x00ff_00ff));
+                    }
+                    offset += 4 * 128;
+                }
+                for (sum, half) in sums.iter_mut().zip(halves) {
+                    *sum = sum.wrapping_add((half & 0xffff) as i32 + (half >> 16) as i32 - offset);
                 }
             }
             to.0 = bytemuck::cast(sums);

@@ -6,7 +6,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, ErrorKind};
-use crate::interleave::{GROUP, Groups, Sums, Tile, UNIT, interleave};
+use crate::interleave::{Block, GROUP, Groups, Sums, UNIT, interleave};
 use crate::simd::dot::{CHANNELS, Group};
 use crate::simd::{run_wide, wide};
 use crate::threads::{Cost, WriteAll, for_each_at};
@@ -206,7 +206,7 @@ impl Weights {
             |index, (to, sums): (&mut [Group], &mut [Group])| {
                 let first = index * CHANNELS;
                 let rows = &rows[first * row..channels.min(first + CHANNELS) * row];
-                interleave(Tile { rows, row, to, distance: 1, convert });
+                interleave(Block { rows, row, to, tiles: 1, convert });
                 for sums in sums {
                     let sums: &mut [i32] = bytemuck::cast_slice_mut(&mut sums.0);
                     run_wide(Sums { rows, row, sums: &mut *sums, number });

@@ -1,6 +1,7 @@
 //! The named data inside a program.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use edgepack_format::room;
 use edgepack_format::tensor::TensorLayout;
@@ -14,8 +15,8 @@ use super::program::Program;
 /// The named data inside a program.
 pub struct ProgramData {
     program: Program,
-    keys: Vec<String>,
-    segments: HashMap<String, u32>,
+    keys: Vec<Arc<str>>,
+    segments: HashMap<Arc<str>, u32>,
 }
 
 impl Program {
@@ -32,8 +33,10 @@ impl ProgramData {
         let mut segments = index(named.len())?;
         for entry in program.view()?.program().named_data.clone().unwrap_or_default().iter() {
             let entry = entry?;
-            let key = entry.key.unwrap_or_default().into_owned();
-            segments.insert(key.clone(), entry.segment_index);
+            let key: Arc<str> = Arc::from(&*entry.key.unwrap_or_default());
+            if segments.insert(Arc::clone(&key), entry.segment_index).is_some() {
+                return Err(Error::DuplicateKey { key: key.to_string() });
+            }
             keys.push(key);
         }
         Ok(ProgramData { program, keys, segments })
@@ -52,7 +55,7 @@ impl NamedDataMap for ProgramData {
         self.keys.len()
     }
     fn key(&self, index: usize) -> Option<&str> {
-        self.keys.get(index).map(String::as_str)
+        self.keys.get(index).map(|key| &**key)
     }
     fn contains(&self, key: &str) -> bool {
         self.segments.contains_key(key)

@@ -4,7 +4,7 @@
 //! alone. Invariant: a thread that is making an entry waits for no other one, so no order of nested entries, on one thread
 //! or on several, is a deadlock.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use super::Scope;
+use super::key::Key;
 
 /// A cache of packed weights. Clones share the entries.
 #[derive(Clone, Default)]
@@ -21,7 +22,7 @@ pub struct PackCache {
 
 #[derive(Default)]
 struct Inner {
-    entries: Mutex<HashMap<String, Slot>>,
+    entries: Mutex<HashMap<(TypeId, Key), Slot>>,
     /// Numbers of programs, and the next one.
     scopes: Mutex<(Vec<(Scope, u64)>, u64)>,
     packings: AtomicU64,
@@ -72,19 +73,18 @@ impl PackCache {
     /// `make` may ask for entries itself. One that is being made at that moment, by this thread or another, is then made a
     /// second time for this caller alone.
     pub fn entry<T: Any + Send + Sync, E>(&self, key: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
-        self.shared(key, || make().map(Arc::new))
+        self.shared(Key::of(&[b"entry", key.as_bytes()]), || make().map(Arc::new))
     }
 
     /// Returns the entry of this key like [`PackCache::entry`], where `make` gives an [`Arc`] that it may share itself.
     pub(super) fn shared<T: Any + Send + Sync, E>(
         &self,
-        key: &str,
+        key: Key,
         make: impl FnOnce() -> Result<Arc<T>, E>,
     ) -> Result<Arc<T>, E> {
-        let key = format!("{}\0{key}", std::any::type_name::<T>());
         let slot = {
             let mut entries = self.inner.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(entries.entry(key).or_default())
+            Arc::clone(entries.entry((TypeId::of::<T>(), key)).or_default())
         };
         let entry = match MAKING.get() {
             0 => Some(slot.lock().unwrap_or_else(PoisonError::into_inner)),

@@ -123,7 +123,7 @@ impl<'m> Constants<'m> {
                 let constant = held.get(range).ok_or_else(changed)?;
                 make(constant).map(|made| Held { made, _constant: Some(held.clone()) })
             };
-            let made = packer.made_of(&key, holding)?;
+            let made = packer.made_of(key, holding)?;
             packer.was_read(&held);
             // Nobody else writes to it.
             let _ = place.0.set(made);

@@ -8,12 +8,14 @@ mod cache;
 pub(crate) mod constants;
 pub mod entry;
 mod folder;
+mod key;
 #[cfg(test)]
 mod tests;
 
 use std::any::Any;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use edgepack_loader::{Bytes, NamedDataMap, Source};
 use sha2::{Digest as _, Sha256};
@@ -25,6 +27,7 @@ pub use folder::PackFolder;
 use crate::api::error::KernelError;
 use crate::api::room::Retained;
 use entry::Digest;
+use key::Key;
 
 /// Makes packed weights of bytes, which the function that is given writes; it answers whether there are any.
 pub type Restore<'p, T> = dyn Fn(&mut dyn FnMut(&mut [u8]) -> bool) -> Option<T> + 'p;
@@ -60,9 +63,15 @@ pub struct Packer {
     answers: Mutex<HashMap<String, Option<Bytes>>>,
     /// Number of the scope of the program and its data in the cache.
     scope: u64,
-    /// Bytes that the method was charged, by key.
-    charged: Mutex<HashMap<String, usize>>,
+    charged: Mutex<Charged>,
     read: Mutex<Read>,
+}
+
+/// What the method was charged for.
+#[derive(Default)]
+struct Charged {
+    keys: HashSet<Key>,
+    bytes: usize,
 }
 
 /// Bytes that were read and will hardly be again, until they are enough to tell their source.
@@ -116,12 +125,10 @@ impl Packer {
     /// again.
     pub fn data(&self, key: &str) -> Result<Option<Bytes>, edgepack_loader::Error> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = answers.get(key) {
-            return Ok(known.clone());
+        match answers.entry(key.to_owned()) {
+            Entry::Occupied(known) => Ok(known.get().clone()),
+            Entry::Vacant(place) => Ok(place.insert(self.named.data(key)?).clone()),
         }
-        let answer = self.named.data(key)?;
-        answers.insert(key.to_owned(), answer.clone());
-        Ok(answer)
     }
 
     /// Returns packed weights: those that are held, those of the folder, or new ones.
@@ -135,10 +142,17 @@ impl Packer {
         retained: Retained<'_>,
     ) -> Result<Arc<T>, KernelError> {
         let Packing { place, layout, sizes, numbers, .. } = packing;
-        let mut key = format!("program {}/{place}/{layout}/{sizes:?}/{}", self.scope, packing.weights.len());
-        push_numbers(&mut key, numbers);
+        let key = Key::of(&[
+            b"place",
+            &self.scope.to_ne_bytes(),
+            place.as_bytes(),
+            &packing.weights.len().to_ne_bytes(),
+            layout.as_bytes(),
+            bytemuck::cast_slice(sizes),
+            &digest_of(numbers),
+        ]);
         self.charge(&key, packing.bytes, retained)?;
-        let packed = self.cache.shared(&key, || match &self.folder {
+        let packed = self.cache.shared(key, || match &self.folder {
             Some(folder) => self.stored(folder, packing),
             None => self.new_one(packing.pack).map(Arc::new),
         })?;
@@ -147,49 +161,55 @@ impl Packer {
     }
 
     /// Charges the method for what is made of a constant at a place in memory, in a layout of so many bytes, and returns its key.
-    pub(crate) fn key_at(
+    fn key_at(
         &self,
         place: &[u8],
         layout: Layout<'_>,
         bytes: usize,
         retained: Retained<'_>,
-    ) -> Result<String, KernelError> {
-        let mut key = format!("program {}/at {:p}+{}/{}", self.scope, place.as_ptr(), place.len(), layout.name);
-        push_numbers(&mut key, layout.numbers);
+    ) -> Result<Key, KernelError> {
+        let Layout { name, numbers } = layout;
+        let [at, len] = [place.as_ptr() as usize, place.len()].map(usize::to_ne_bytes);
+        let key = Key::of(&[b"at", &self.scope.to_ne_bytes(), &at, &len, name.as_bytes(), &digest_of(numbers)]);
         self.charge(&key, bytes, retained)?;
         Ok(key)
     }
 
     /// Returns what is made of a constant and has this key. It has to hold the memory of the constant, so that nothing else is at
     /// that place while it lives.
-    pub(crate) fn made_of<T: Any + Send + Sync>(
+    fn made_of<T: Any + Send + Sync>(
         &self,
-        key: &str,
+        key: Key,
         make: impl FnOnce() -> Result<T, KernelError>,
     ) -> Result<Arc<T>, KernelError> {
         self.cache.shared(key, || self.new_one(make).map(Arc::new))
     }
 
     /// Charges the method for what is made of a constant, and not shared.
-    pub(crate) fn charge_alone(&self, bytes: usize, retained: Retained<'_>) -> Result<(), KernelError> {
-        let number = self.charged.lock().unwrap_or_else(PoisonError::into_inner).len();
-        self.charge(&format!("alone {number}"), bytes, retained)
+    fn charge_alone(&self, bytes: usize, retained: Retained<'_>) -> Result<(), KernelError> {
+        retained.charge(bytes)?;
+        self.charged().bytes += bytes;
+        Ok(())
     }
 
     /// Charges the method once for what has a key.
-    fn charge(&self, key: &str, bytes: usize, retained: Retained<'_>) -> Result<(), KernelError> {
-        let mut charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
-        if !charged.contains_key(key) {
+    fn charge(&self, key: &Key, bytes: usize, retained: Retained<'_>) -> Result<(), KernelError> {
+        let mut charged = self.charged();
+        if !charged.keys.contains(key) {
             retained.charge(bytes)?;
-            charged.insert(key.to_owned(), bytes);
+            charged.bytes += bytes;
+            charged.keys.insert(key.clone());
         }
         Ok(())
     }
 
+    fn charged(&self) -> MutexGuard<'_, Charged> {
+        self.charged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the bytes of packed weights that the method was charged for.
     pub(crate) fn charged_bytes(&self) -> usize {
-        let charged = self.charged.lock().unwrap_or_else(PoisonError::into_inner);
-        charged.values().fold(0, |all, bytes| all.saturating_add(*bytes))
+        self.charged().bytes
     }
 
     /// Returns the packed weights of the folder, or packs new ones and stores them in the folder.
@@ -199,7 +219,7 @@ impl Packer {
         packing: &Packing<'_, T>,
     ) -> Result<Arc<T>, KernelError> {
         let digest = digest(packing);
-        self.cache.shared(&format!("sha256 {}", folder::hex(&digest)), || {
+        self.cache.shared(Key::of(&[b"sha256", &digest]), || {
             let mut read = |content: &mut [u8]| content.len() == packing.bytes && folder.read(&digest, content);
             if folder.found(&digest, packing.bytes).is_some()
                 && let Some(known) = (packing.restore)(&mut read)
@@ -219,12 +239,9 @@ impl Packer {
     }
 }
 
-/// Appends the digest of numbers to a key, if there are any.
-fn push_numbers(key: &mut String, numbers: &[u8]) {
-    if !numbers.is_empty() {
-        key.push('/');
-        key.push_str(&folder::hex(&entry::digest(numbers)));
-    }
+/// The digest of numbers, if there are any: no digest is of no bytes.
+fn digest_of(numbers: &[u8]) -> Vec<u8> {
+    if numbers.is_empty() { Vec::new() } else { entry::digest(numbers).to_vec() }
 }
 
 /// The digest of everything that packed weights are made of.
