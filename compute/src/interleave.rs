@@ -44,6 +44,8 @@ impl<F: Fn(u32) -> u32> WithFloats for Block<'_, F> {
     #[inline(always)]
     fn run<V: Floats>(self, floats: V) {
         let Block { rows, row, to, tiles, convert } = self;
+        // The rows of the next block, which come from memory.
+        let mut ahead = rows.as_ptr_range().end;
         let missing = floats.load(&bytemuck::cast([convert(0); LANES]));
         for (start, to) in (0..row).step_by(SPAN).zip(to.chunks_mut(LANES * tiles)) {
             let len = SPAN.min(row - start);
@@ -52,8 +54,8 @@ impl<F: Fn(u32) -> u32> WithFloats for Block<'_, F> {
             for (tile, rows) in rows.chunks(CHANNELS * row).enumerate() {
                 let mut square = [missing; LANES];
                 for (vector, at) in square.iter_mut().zip((start..rows.len()).step_by(row)) {
-                    // The next span of the row, after those of the other tiles.
-                    floats.prefetch(rows.as_ptr().wrapping_add(at + SPAN).cast());
+                    floats.prefetch(ahead.cast());
+                    ahead = ahead.wrapping_add(SPAN);
                     let mut units: [[u8; UNIT]; LANES] = match rows[at..].first_chunk::<SPAN>() {
                         Some(bytes) if is_whole => bytemuck::cast(*bytes),
                         _ => {
@@ -67,6 +69,7 @@ impl<F: Fn(u32) -> u32> WithFloats for Block<'_, F> {
                 }
                 let square = floats.transposed(square);
                 for (groups, units) in to.chunks_exact_mut(tiles).zip(&square) {
+                    floats.prefetch(groups.as_ptr().wrapping_add(LANES * tiles + tile).cast());
                     floats.store(*units, bytemuck::cast_mut(&mut groups[tile].0));
                 }
             }

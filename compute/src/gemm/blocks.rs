@@ -231,37 +231,46 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
         let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines, place, factors } = self;
-        let (tiles, start) = (columns.len().div_ceil(LANES).max(1), rows.start);
-        // Tile by tile: so many runs go on at once as the machine can follow.
-        for tile in 0..tiles {
-            let column = columns.start + tile * LANES;
-            let count = columns.end.saturating_sub(column).min(LANES);
-            let factors = factors.map(|factors| {
-                let mut of_tile = [0.0; LANES];
-                of_tile[..count].copy_from_slice(&factors[tile * LANES..][..count]);
-                of_tile
-            });
-            for first in rows.clone().step_by(LANES) {
-                // As many rows at once as a line has lanes: of the last ones, some for a second time.
-                let (all, first) = (rows.len(), first.min(rows.end.saturating_sub(LANES).max(start)));
-                let rows = first..(first + LANES).min(rows.end);
+        let (tiles, start, all) = (columns.len().div_ceil(LANES).max(1), rows.start, rows.len());
+        let places = |first: usize| std::array::from_fn::<usize, LANES, _>(|row| place(first + row) * tiles);
+        let mut next = places(start);
+        for first in rows.clone().step_by(LANES) {
+            // As many rows at once as a line has lanes: of the last ones, some for a second time.
+            let first = first.min(rows.end.saturating_sub(LANES).max(start));
+            let rows = first..(first + LANES).min(rows.end);
+            let here = if (first - start).is_multiple_of(LANES) { next } else { places(first) };
+            next = places(first + LANES);
+            // Near the end of runs that are read whole, where those of the next block begin. It is no more than a hint.
+            let ahead = match first - start + AHEAD * LANES < all || all < col_stride {
+                true => AHEAD * LANES,
+                false => columns.len().wrapping_mul(col_stride).wrapping_add(AHEAD * LANES).wrapping_sub(all),
+            };
+            // What is next to each other is written one after the other.
+            for tile in 0..tiles {
+                let column = columns.start + tile * LANES;
+                let count = columns.end.saturating_sub(column).min(LANES);
+                let factors = factors.map(|factors| {
+                    let factors = &factors[tile * LANES..][..count];
+                    factors.as_array().copied().unwrap_or_else(|| {
+                        let mut of_tile = [0.0; LANES];
+                        of_tile[..count].copy_from_slice(factors);
+                        of_tile
+                    })
+                });
                 if row_stride == 1 && rows.len() == LANES {
-                    // Near the end of these runs, where the next tile's begin. It is no more than a hint.
-                    let ahead = match first - start + AHEAD * LANES < all {
-                        true => AHEAD * LANES,
-                        false => LANES.wrapping_mul(col_stride).wrapping_add(AHEAD * LANES).wrapping_sub(all),
-                    };
                     let mut numbers = [floats.splat(0.0); LANES];
                     for lane in 0..LANES {
                         if lane < count {
                             let run = &data[(column + lane) * col_stride + first..][..LANES];
-                            floats.prefetch(run.as_ptr().wrapping_add(ahead).cast());
+                            floats.prefetch_far(run.as_ptr().wrapping_add(ahead).cast());
                             numbers[lane] = floats.load(&run.as_chunks().0[0]);
                         }
                     }
                     let numbers = floats.transposed(numbers);
                     for row in 0..LANES {
-                        let line = &mut lines[place(first + row) * tiles + tile].0;
+                        // Writing waits for lines, too.
+                        floats.prefetch(lines.as_ptr().wrapping_add(next[row] + tile));
+                        let line = &mut lines[here[row] + tile].0;
                         floats.store(numbers[row], line);
                         if let Some(factors) = &factors {
                             for lane in 0..LANES {
@@ -271,8 +280,8 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
                     }
                     continue;
                 }
-                for row in rows.clone().take_while(|_| count > 0) {
-                    let (line, rest) = lines[place(row) * tiles + tile].0.split_at_mut(count);
+                for (row, place) in rows.clone().zip(here).take_while(|_| count > 0) {
+                    let (line, rest) = lines[place + tile].0.split_at_mut(count);
                     rest.fill(0.0);
                     let numbers = data[row * row_stride + column * col_stride..].iter().step_by(col_stride.max(1));
                     line.iter_mut().zip(numbers).for_each(|(to, x)| *to = *x);

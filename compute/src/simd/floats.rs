@@ -67,6 +67,9 @@ pub(crate) trait Vectors: Copy {
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Line) {}
+    /// [`Floats::prefetch`] of what is read later than the first level of cache would keep it beside all else.
+    #[inline(always)]
+    fn prefetch_far(self, _line: *const Line) {}
 }
 
 /// Instructions on vectors of [`LANES`] floats.

@@ -87,6 +87,12 @@ impl Vectors for Avx512Floats {
     }
 
     #[inline(always)]
+    fn prefetch_far(self, line: *const Line) {
+        // SAFETY: the token exists. Fetching is a hint: no address faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) }
+    }
+
+    #[inline(always)]
     fn load_some(self, from: &[f32], rest: f32) -> Self::V {
         // SAFETY: only numbers that are there are read, and the token exists.
         unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(rest), first_lanes(from.len()), from.as_ptr()) }

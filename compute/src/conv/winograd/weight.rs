@@ -19,6 +19,9 @@ pub(super) const MOST_VECTORS: usize = 2;
 /// Input channels whose taps are read together.
 const TOGETHER: usize = LANES;
 
+/// Lines of a point that are asked for before they are written.
+const AHEAD: usize = 4;
+
 /// A transformed weight.
 #[derive(Default)]
 pub(crate) struct TransformedWeight {
@@ -119,7 +122,10 @@ impl WithFloats for Block<'_, '_> {
                 }
                 let points = taps(floats, numbers);
                 for point in 0..POINTS {
-                    floats.store(points[point], &mut lines[(point * inputs + first) * vectors + place].0);
+                    let at = (point * inputs + first) * vectors + place;
+                    // Writing waits for lines, too: these are as many runs as points.
+                    floats.prefetch(lines.as_ptr().wrapping_add(at + AHEAD));
+                    floats.store(points[point], &mut lines[at].0);
                 }
             }
         }

@@ -76,7 +76,7 @@ fn constants_are_shared_by_their_place_if_what_is_made_holds_them() {
     let (packer, constant) = (packer(&cache, None, &program()), [7u8; 16]);
     let share = |name: &str, numbers: &[u8]| {
         let key = packer.key_at(&constant, Layout { name, numbers }, 100, Retained(&left)).unwrap();
-        packer.made_of(&key, || Ok(name.to_owned())).unwrap()
+        packer.made_of(key, || Ok(name.to_owned())).unwrap()
     };
     let held = ["a", "a", "b"].map(|layout| share(layout, &[]));
     assert!(Arc::ptr_eq(&held[0], &held[1]) && *held[2] == "b");
