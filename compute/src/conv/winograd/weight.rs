@@ -121,11 +121,11 @@ impl WithFloats for Block<'_, '_> {
                     numbers[tap] = floats.load(&read[tap * count * vectors + place].0);
                 }
                 let points = taps(floats, numbers);
-                for point in 0..POINTS {
+                for (point, numbers) in points.iter().enumerate() {
                     let at = (point * inputs + first) * vectors + place;
                     // Writing waits for lines, too: these are as many runs as points.
                     floats.prefetch(lines.as_ptr().wrapping_add(at + AHEAD));
-                    floats.store(points[point], &mut lines[at].0);
+                    floats.store(*numbers, &mut lines[at].0);
                 }
             }
         }
