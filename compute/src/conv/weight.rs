@@ -192,10 +192,16 @@ impl Taps {
         let places = (0..kernel.sizes[1]).flat_map(|y| (0..kernel.sizes[2]).map(move |x| (y, x)));
         for ((y, x), taps) in places.zip(taps.chunks_exact_mut(each.max(1))) {
             let start = y * kernel.strides[1] + x * kernel.strides[2];
-            for (out, place) in (0..kernel.batch.0).cycle().zip(taps) {
-                let tap = weight[start + out * kernel.batch.1];
-                *place = factors.map_or(tap, |factors| scaled(tap, factors[out]));
+            let (once, again) = taps.split_at_mut(kernel.batch.0.min(each));
+            let Some(last) = once.len().checked_sub(1) else { continue };
+            let numbers = weight[start..=start + last * kernel.batch.1].iter().step_by(kernel.batch.1.max(1));
+            match factors.map(|factors| &factors[..once.len()]) {
+                Some(factors) => once.iter_mut().zip(numbers).zip(factors).for_each(|((place, tap), factor)| {
+                    *place = scaled(*tap, *factor);
+                }),
+                None => once.iter_mut().zip(numbers).for_each(|(place, tap)| *place = *tap),
             }
+            again.chunks_mut(once.len()).for_each(|again| again.copy_from_slice(&once[..again.len()]));
         }
     }
 }
