@@ -19,8 +19,7 @@ pub(crate) const GROUP: Cost = Cost::nanoseconds(12.0);
 pub(crate) type Groups = Zeroed<Group>;
 
 /// Writes the rows of a block of tiles: every group goes through `convert`, word by word, as zeros do in the place of rows
-/// that there are not. Groups of the same four bytes of a
-/// row, one for each tile, are next to each other.
+/// that there are not. Groups of the same four bytes of a row, one for each tile, are next to each other.
 pub(crate) struct Block<'a, F> {
     /// The rows of the block, one after the other, 16 of each tile; the last one may have fewer.
     pub rows: &'a [u8],

@@ -232,6 +232,9 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
     fn run<F: Floats>(self, floats: F) {
         let Transpose { data, strides: [row_stride, col_stride], rows, columns, lines, place, factors } = self;
         let (tiles, start, all) = (columns.len().div_ceil(LANES).max(1), rows.start, rows.len());
+        if rows.is_empty() {
+            return;
+        }
         let places = |first: usize| std::array::from_fn::<usize, LANES, _>(|row| place(first + row) * tiles);
         let mut next = places(start);
         for first in rows.clone().step_by(LANES) {

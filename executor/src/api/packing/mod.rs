@@ -239,7 +239,7 @@ impl Packer {
     }
 }
 
-/// The digest of numbers, if there are any: no digest is of no bytes.
+/// The digest of numbers; nothing, if there are none.
 fn digest_of(numbers: &[u8]) -> Vec<u8> {
     if numbers.is_empty() { Vec::new() } else { entry::digest(numbers).to_vec() }
 }
