@@ -46,30 +46,34 @@ impl<F: Fn(u32) -> u32> WithFloats for Block<'_, F> {
         // The rows of the next block, which come from memory.
         let mut ahead = rows.as_ptr_range().end;
         let missing = floats.load(&bytemuck::cast([convert(0); LANES]));
-        for (start, to) in (0..row).step_by(SPAN).zip(to.chunks_mut(LANES * tiles)) {
-            let len = SPAN.min(row - start);
-            // Units are read whole, what is behind a row with them where that does not tell.
-            let is_whole = len % UNIT == 0;
-            for (tile, rows) in rows.chunks(CHANNELS * row).enumerate() {
-                let mut square = [missing; LANES];
-                for (vector, at) in square.iter_mut().zip((start..rows.len()).step_by(row)) {
-                    floats.prefetch(ahead.cast());
-                    ahead = ahead.wrapping_add(SPAN);
-                    let mut units: [[u8; UNIT]; LANES] = match rows[at..].first_chunk::<SPAN>() {
-                        Some(bytes) if is_whole => bytemuck::cast(*bytes),
-                        _ => {
-                            let mut units = [0; SPAN];
-                            units[..len].copy_from_slice(&rows[at..][..len]);
-                            bytemuck::cast(units)
-                        }
-                    };
-                    units.iter_mut().for_each(|unit| *unit = convert(u32::from_le_bytes(*unit)).to_le_bytes());
-                    *vector = floats.load(&bytemuck::cast(units));
-                }
-                let square = floats.transposed(square);
-                for (groups, units) in to.chunks_exact_mut(tiles).zip(&square) {
-                    floats.prefetch(groups.as_ptr().wrapping_add(LANES * tiles + tile).cast());
-                    floats.store(*units, bytemuck::cast_mut(&mut groups[tile].0));
+        // Tiles whose rows are read together.
+        let together = if V::ASKS { tiles } else { 1 };
+        for some in (0..tiles).step_by(together) {
+            for (start, to) in (0..row).step_by(SPAN).zip(to.chunks_mut(LANES * tiles)) {
+                let len = SPAN.min(row - start);
+                // Units are read whole, what is behind a row with them where that does not tell.
+                let is_whole = len % UNIT == 0;
+                for (tile, rows) in rows.chunks(CHANNELS * row).enumerate().skip(some).take(together) {
+                    let mut square = [missing; LANES];
+                    for (vector, at) in square.iter_mut().zip((start..rows.len()).step_by(row)) {
+                        floats.prefetch_far(ahead.cast());
+                        ahead = ahead.wrapping_add(SPAN);
+                        let mut units: [[u8; UNIT]; LANES] = match rows[at..].first_chunk::<SPAN>() {
+                            Some(bytes) if is_whole => bytemuck::cast(*bytes),
+                            _ => {
+                                let mut units = [0; SPAN];
+                                units[..len].copy_from_slice(&rows[at..][..len]);
+                                bytemuck::cast(units)
+                            }
+                        };
+                        units.iter_mut().for_each(|unit| *unit = convert(u32::from_le_bytes(*unit)).to_le_bytes());
+                        *vector = floats.load(&bytemuck::cast(units));
+                    }
+                    let square = floats.transposed(square);
+                    for (groups, units) in to.chunks_exact_mut(tiles).zip(&square) {
+                        floats.prefetch_far(groups.as_ptr().wrapping_add(LANES * tiles + tile).cast());
+                        floats.store(*units, bytemuck::cast_mut(&mut groups[tile].0));
+                    }
                 }
             }
         }

@@ -236,60 +236,65 @@ impl<P: Fn(usize) -> usize> WithFloats for Transpose<'_, '_, P> {
             return;
         }
         let places = |first: usize| std::array::from_fn::<usize, LANES, _>(|row| place(first + row) * tiles);
-        let mut next = places(start);
-        for first in rows.clone().step_by(LANES) {
-            // As many rows at once as a line has lanes: of the last ones, some for a second time.
-            let first = first.min(rows.end.saturating_sub(LANES).max(start));
-            let rows = first..(first + LANES).min(rows.end);
-            let here = if (first - start).is_multiple_of(LANES) { next } else { places(first) };
-            next = places(first + LANES);
-            // Near the end of runs that are read whole, where those of the next block begin. It is no more than a hint.
-            let ahead = match first - start + AHEAD * LANES < all || all < col_stride {
-                true => AHEAD * LANES,
-                false => columns.len().wrapping_mul(col_stride).wrapping_add(AHEAD * LANES).wrapping_sub(all),
-            };
-            // What is next to each other is written one after the other.
-            for tile in 0..tiles {
-                let column = columns.start + tile * LANES;
-                let count = columns.end.saturating_sub(column).min(LANES);
-                let factors = factors.map(|factors| {
-                    let factors = &factors[tile * LANES..][..count];
-                    factors.as_array().copied().unwrap_or_else(|| {
-                        let mut of_tile = [0.0; LANES];
-                        of_tile[..count].copy_from_slice(factors);
-                        of_tile
-                    })
-                });
-                if row_stride == 1 && rows.len() == LANES {
-                    let mut numbers = [floats.splat(0.0); LANES];
-                    for lane in 0..LANES {
-                        if lane < count {
-                            let run = &data[(column + lane) * col_stride + first..][..LANES];
-                            floats.prefetch_far(run.as_ptr().wrapping_add(ahead).cast());
-                            numbers[lane] = floats.load(&run.as_chunks().0[0]);
-                        }
-                    }
-                    let numbers = floats.transposed(numbers);
-                    for row in 0..LANES {
-                        // Writing waits for lines, too.
-                        floats.prefetch(lines.as_ptr().wrapping_add(next[row] + tile));
-                        let line = &mut lines[here[row] + tile].0;
-                        floats.store(numbers[row], line);
-                        if let Some(factors) = &factors {
-                            for lane in 0..LANES {
-                                line[lane] = scaled(line[lane], factors[lane]);
+        // Tiles whose runs are read together.
+        let together = if F::ASKS { tiles } else { 1 };
+        for tile in (0..tiles).step_by(together) {
+            let some = tile..tiles.min(tile + together);
+            let mut next = places(start);
+            for first in rows.clone().step_by(LANES) {
+                // As many rows at once as a line has lanes: of the last ones, some for a second time.
+                let first = first.min(rows.end.saturating_sub(LANES).max(start));
+                let rows = first..(first + LANES).min(rows.end);
+                let here = if (first - start).is_multiple_of(LANES) { next } else { places(first) };
+                next = places(first + LANES);
+                // Near the end of runs that are read whole, where those of the next block begin. It is no more than a hint.
+                let ahead = match first - start + AHEAD * LANES < all || all < col_stride {
+                    true => AHEAD * LANES,
+                    false => columns.len().wrapping_mul(col_stride).wrapping_add(AHEAD * LANES).wrapping_sub(all),
+                };
+                // What is next to each other is written one after the other.
+                for tile in some.clone() {
+                    let column = columns.start + tile * LANES;
+                    let count = columns.end.saturating_sub(column).min(LANES);
+                    let factors = factors.map(|factors| {
+                        let factors = &factors[tile * LANES..][..count];
+                        factors.as_array().copied().unwrap_or_else(|| {
+                            let mut of_tile = [0.0; LANES];
+                            of_tile[..count].copy_from_slice(factors);
+                            of_tile
+                        })
+                    });
+                    if row_stride == 1 && rows.len() == LANES {
+                        let mut numbers = [floats.splat(0.0); LANES];
+                        for lane in 0..LANES {
+                            if lane < count {
+                                let run = &data[(column + lane) * col_stride + first..][..LANES];
+                                floats.prefetch_far(run.as_ptr().wrapping_add(ahead).cast());
+                                numbers[lane] = floats.load(&run.as_chunks().0[0]);
                             }
                         }
+                        let numbers = floats.transposed(numbers);
+                        for row in 0..LANES {
+                            // Writing waits for lines, too.
+                            floats.prefetch_far(lines.as_ptr().wrapping_add(next[row] + tile));
+                            let line = &mut lines[here[row] + tile].0;
+                            floats.store(numbers[row], line);
+                            if let Some(factors) = &factors {
+                                for lane in 0..LANES {
+                                    line[lane] = scaled(line[lane], factors[lane]);
+                                }
+                            }
+                        }
+                        continue;
                     }
-                    continue;
-                }
-                for (row, place) in rows.clone().zip(here).take_while(|_| count > 0) {
-                    let (line, rest) = lines[place + tile].0.split_at_mut(count);
-                    rest.fill(0.0);
-                    let numbers = data[row * row_stride + column * col_stride..].iter().step_by(col_stride.max(1));
-                    line.iter_mut().zip(numbers).for_each(|(to, x)| *to = *x);
-                    if let Some(factors) = &factors {
-                        line.iter_mut().zip(factors).for_each(|(to, factor)| *to = scaled(*to, *factor));
+                    for (row, place) in rows.clone().zip(here).take_while(|_| count > 0) {
+                        let (line, rest) = lines[place + tile].0.split_at_mut(count);
+                        rest.fill(0.0);
+                        let numbers = data[row * row_stride + column * col_stride..].iter().step_by(col_stride.max(1));
+                        line.iter_mut().zip(numbers).for_each(|(to, x)| *to = *x);
+                        if let Some(factors) = &factors {
+                            line.iter_mut().zip(factors).for_each(|(to, factor)| *to = scaled(*to, *factor));
+                        }
                     }
                 }
             }

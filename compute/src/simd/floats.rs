@@ -29,6 +29,9 @@ pub(crate) trait Vectors: Copy {
     /// Vector of floats, in one register or several.
     type V: Copy;
 
+    /// True if [`Vectors::prefetch_far`] does something: more runs can be read at once than a machine follows.
+    const ASKS: bool = false;
+
     /// One number in all lanes.
     fn splat(self, x: f32) -> Self::V;
     /// Reads the first numbers, as many as a vector has, at any alignment.
@@ -67,7 +70,7 @@ pub(crate) trait Vectors: Copy {
     /// Says that a line will be read soon, if the machine wants to know. The line may be anywhere.
     #[inline(always)]
     fn prefetch(self, _line: *const Line) {}
-    /// [`Floats::prefetch`] of what is read later than the first level of cache would keep it beside all else.
+    /// [`Vectors::prefetch`] of what is read, or written, later than the first level of cache would keep it beside all else.
     #[inline(always)]
     fn prefetch_far(self, _line: *const Line) {}
 }

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 
 use super::apart::Apart;
-use super::floats::{Floats, HALF, LANES, MANTISSA, Vectors, WithFloats};
+use super::floats::{Floats, HALF, LANES, Line, MANTISSA, Vectors, WithFloats};
 use super::token::token;
 
 token!(
@@ -23,6 +23,8 @@ fn apart_avx2<F, W: Apart<F>>(floats: F, with: W) {
 
 impl Vectors for Avx2Floats {
     type V = [__m256; 2];
+
+    const ASKS: bool = true;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
@@ -101,6 +103,12 @@ impl Vectors for Avx2Floats {
                 _mm256_maskstore_ps(to.as_mut_ptr().wrapping_add(HALF * half), lanes, v);
             }
         }
+    }
+
+    #[inline(always)]
+    fn prefetch_far(self, line: *const Line) {
+        // SAFETY: the token exists. Fetching is a hint: no address faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.cast()) }
     }
 
     #[inline(always)]

@@ -32,6 +32,8 @@ fn first_lanes(count: usize) -> __mmask16 {
 impl Vectors for Avx512Floats {
     type V = __m512;
 
+    const ASKS: bool = true;
+
     #[inline(always)]
     fn splat(self, x: f32) -> Self::V {
         // SAFETY: the token exists.

@@ -124,7 +124,7 @@ impl WithFloats for Block<'_, '_> {
                 for (point, numbers) in points.iter().enumerate() {
                     let at = (point * inputs + first) * vectors + place;
                     // Writing waits for lines, too: these are as many runs as points.
-                    floats.prefetch(lines.as_ptr().wrapping_add(at + AHEAD));
+                    floats.prefetch_far(lines.as_ptr().wrapping_add(at + AHEAD));
                     floats.store(*numbers, &mut lines[at].0);
                 }
             }
