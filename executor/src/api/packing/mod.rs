@@ -67,7 +67,7 @@ pub struct Packer {
     read: Mutex<Read>,
 }
 
-/// What the method was charged for.
+/// Charges of a method: the keys of what they were for, and bytes.
 #[derive(Default)]
 struct Charged {
     keys: HashSet<Key>,
