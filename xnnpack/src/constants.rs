@@ -205,10 +205,9 @@ impl Weights {
         };
         let layout = match (is_unsigned, columns.is_some()) {
             (false, false) => Cow::Borrowed(layout),
-            (signs, order) => {
-                let signs = if signs { ", unsigned" } else { "" };
-                Cow::Owned(format!("{layout}{signs}{}", if order { ", by columns" } else { "" }))
-            }
+            (true, false) => format!("{layout}, unsigned").into(),
+            (false, true) => format!("{layout}, by columns").into(),
+            (true, true) => format!("{layout}, unsigned, by columns").into(),
         };
         self.packer.pack(
             &Packing {

@@ -217,3 +217,17 @@ fn block(path: BytesPath) -> usize {
         false => 1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_rows_of_extremes_are_summed() {
+        for inner in [4, 4 * HALF, 4 * HALF + 4, 12 * HALF + 1] {
+            let weights: Vec<i8> = [i8::MIN, i8::MAX, -1].iter().flat_map(|weight| vec![*weight; inner]).collect();
+            let packed = Packed::new(&weights, [3, inner], &Windows::ONE).unwrap();
+            assert_eq!(packed.sums()[0][..3], [-128, 127, -1].map(|weight| weight * inner as i32), "{inner} weights");
+        }
+    }
+}

@@ -1,10 +1,9 @@
-//! Keys of what is packed: all that it is made of, in bytes.
+//! Keys of what is packed: its place and its layout, or a digest, in bytes.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A list of parts. Two keys are equal if they have the same parts in the same order.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key(Arc<[u8]>);
 
 impl Key {
@@ -18,12 +17,6 @@ impl Key {
             bytes.extend_from_slice(part);
         }
         Key(bytes.into())
-    }
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write(&self.0);
     }
 }
 
