@@ -6,7 +6,12 @@
 use std::marker::PhantomData;
 
 use crate::complex::{self, Complex};
-use crate::number::{Cast, Compute, Number};
+use crate::element::Scalar;
+use crate::number::{Cast, Compute, Number, as_floats};
+use crate::parts::{PARTS, joined};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, LANES, WithFloats};
+use crate::simd::sums::sum;
 
 /// An operation that folds elements into one accumulator.
 pub trait Fold<T> {
@@ -32,26 +37,6 @@ pub trait Fold<T> {
 
 /// Elements summed in their own precision before the sum is widened.
 const STRETCH: usize = 1024;
-/// Independent partial results, so that rows vectorise.
-pub const PARTS: usize = 16;
-
-/// Partial results as one: of those eight apart, then four, two and one.
-///
-/// ```
-/// use edgepack_compute::fold::{PARTS, joined};
-///
-/// assert_eq!(joined([3; PARTS], |a, b| a + b), 3 * PARTS);
-/// ```
-#[inline(always)]
-pub fn joined<C: Copy>(mut parts: [C; PARTS], f: impl Fn(C, C) -> C) -> C {
-    for half in [8, 4, 2, 1] {
-        for part in 0..half {
-            parts[part] = f(parts[part], parts[part + half]);
-        }
-    }
-    parts[0]
-}
-
 /// The partial results of a row, each folded from `start` on with `step`, as one.
 #[inline(always)]
 fn folded<T: Copy, C: Copy>(row: &[T], start: C, step: impl Fn(C, T) -> C, join: impl Fn(C, C) -> C) -> C {
@@ -123,7 +108,22 @@ impl<T: Number> Fold<T> for Sum {
             row.iter().for_each(|&x| *acc += Cast::<f64>::cast(x));
             return;
         }
-        *acc += row_sum(row, |x| x);
+        *acc += match as_floats(row) {
+            Some(row) => FloatPath::best().run(FloatSum(row)),
+            None => row_sum(row, |x| x),
+        };
+    }
+}
+
+/// The sum of a row of floats.
+struct FloatSum<'a>(&'a [f32]);
+
+impl WithFloats for FloatSum<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) -> f64 {
+        sum(floats, self.0, 0.0, |sum, x| floats.plus(sum, x))
     }
 }
 
@@ -254,7 +254,44 @@ impl<T: Number, const LEAST: bool> Fold<T> for Extreme<T, LEAST> {
 
     fn add_row(&self, acc: &mut T::Compute, row: &[T], _: usize) {
         let f = further::<T::Compute, LEAST>;
-        *acc = f(*acc, parts(row, worst::<T::Compute, LEAST>(), f));
+        let here = match as_floats(row) {
+            Some(row) => {
+                T::Compute::from_scalar(Scalar::Double(FloatPath::best().run(FloatExtreme::<LEAST>(row)).into()))
+            }
+            None => parts(row, worst::<T::Compute, LEAST>(), f),
+        };
+        *acc = f(*acc, here);
+    }
+}
+
+/// The greatest of a row of floats, or with `LEAST` the least; NaN if there is one.
+struct FloatExtreme<'a, const LEAST: bool>(&'a [f32]);
+
+impl<const LEAST: bool> WithFloats for FloatExtreme<'_, LEAST> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) -> f32 {
+        let sign = floats.splat(if LEAST { -1.0 } else { 1.0 });
+        let signed = |x: F::V| floats.fma(x, sign, floats.splat(-0.0));
+        let (whole, last) = self.0.as_chunks::<LANES>();
+        let (fours, others) = whole.as_chunks::<4>();
+        let mut greatest = [floats.splat(f32::NEG_INFINITY); 4];
+        for four in fours {
+            for (greatest, x) in greatest.iter_mut().zip(four) {
+                *greatest = floats.greater(*greatest, signed(floats.load(x)));
+            }
+        }
+        for (greatest, x) in greatest.iter_mut().zip(others) {
+            *greatest = floats.greater(*greatest, signed(floats.load(x)));
+        }
+        let worst = if LEAST { f32::INFINITY } else { f32::NEG_INFINITY };
+        let [a, b, c, d] = greatest;
+        let last = floats.greater(d, signed(floats.load_some(last, worst)));
+        let all = floats.greater(floats.greater(a, b), floats.greater(c, last));
+        let mut lanes = [0.0; LANES];
+        floats.store(signed(all), &mut lanes);
+        joined(lanes, further::<f32, LEAST>)
     }
 }
 

@@ -42,6 +42,7 @@ pub mod number;
 pub mod packed;
 mod padded;
 pub mod panels;
+pub mod parts;
 pub mod peak;
 mod places;
 pub mod pointwise;

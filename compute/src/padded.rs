@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use crate::simd::floats::LANES as VECTOR;
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, LANES as VECTOR, WithFloats, copy_few, write};
 use crate::simd::window::MOST_TAPS;
 use crate::spatial::Slide;
 
@@ -74,40 +75,7 @@ impl Padded {
     /// Copies what the windows of a band of results meet of a plane whose rows are so far apart. `band` is full of what is
     /// around planes before the first call, and stays so at the sides.
     pub fn fill(&self, data: &[f32], pitch: usize, results: &Range<usize>, around: f32, band: &mut [f32; PADDED]) {
-        let Padded { down, right, depth, .. } = self;
-        let first = down.start(results.start);
-        let count = (results.len() - 1) * down.stride + down.dilation * (down.kernel - 1) + 1;
-        for (y, to) in (first..).zip(band.chunks_exact_mut(self.line()).take(count)) {
-            if y < 0 || y as usize >= down.input {
-                to.fill(around);
-                continue;
-            }
-            let row = &data[y as usize * pitch..][..right.input * depth];
-            if right.stride == 1 {
-                let to = &mut to[(right.padding * depth).min(self.width)..];
-                let count = to.len().min(row.len());
-                to[..count].copy_from_slice(&row[..count]);
-                continue;
-            }
-            for (phase, to) in to.chunks_exact_mut(self.width).enumerate() {
-                // The first column of this part that is inside.
-                let first = (phase + right.stride - right.padding % right.stride) % right.stride;
-                let to = &mut to[((first + right.padding) / right.stride * depth).min(self.width)..];
-                let row = row.get(first * depth..).unwrap_or_default();
-                if *depth > 1 {
-                    gather(row, *depth, right.stride, to);
-                } else if right.stride == 2 {
-                    // A stride that is known is a shuffle of vectors.
-                    let (pairs, rest) = row.as_chunks::<2>();
-                    to.iter_mut().zip(pairs).for_each(|(to, pair)| *to = pair[0]);
-                    if let (Some(to), [x]) = (to.get_mut(pairs.len()), rest) {
-                        *to = *x;
-                    }
-                } else {
-                    to.iter_mut().zip(row.iter().step_by(right.stride)).for_each(|(to, x)| *to = *x);
-                }
-            }
-        }
+        FloatPath::best().run(Fill { padded: self, data, pitch, results, around, band });
     }
 
     /// Returns the distances of the taps from the first in a band, row by row.
@@ -120,6 +88,85 @@ impl Padded {
     #[inline(always)]
     pub fn row(&self, row: usize) -> usize {
         row * self.down.stride * self.line()
+    }
+}
+
+/// A band that is being filled with what the windows of some results meet.
+struct Fill<'a, 'b> {
+    padded: &'a Padded,
+    data: &'a [f32],
+    /// Elements from one row of the plane to the next.
+    pitch: usize,
+    results: &'a Range<usize>,
+    around: f32,
+    band: &'b mut [f32; PADDED],
+}
+
+impl WithFloats for Fill<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: Floats>(self, floats: F) {
+        let Fill { padded, data, pitch, results, around, band } = self;
+        let Padded { down, right, depth, width, .. } = *padded;
+        let first = down.start(results.start);
+        let count = (results.len() - 1) * down.stride + down.dilation * (down.kernel - 1) + 1;
+        // The first column of a part that is inside, and where in the part it is.
+        let part = |phase: usize| {
+            let column = (phase + right.stride - right.padding % right.stride) % right.stride;
+            [column, ((column + right.padding) / right.stride * depth).min(width)]
+        };
+        let halves = (right.stride == 2 && depth == 1).then(|| [part(0), part(1)]);
+        for (y, to) in (first..).zip(band.chunks_exact_mut(padded.line()).take(count)) {
+            if y < 0 || y as usize >= down.input {
+                to.fill(around);
+                continue;
+            }
+            let row = &data[y as usize * pitch..][..right.input * depth];
+            if let Some([[column, start], [_, other]]) = halves {
+                let (to, others) = to.split_at_mut(width);
+                let (to, others) = (&mut to[start..], &mut others[other..]);
+                halve(floats, row, if column == 0 { [to, others] } else { [others, to] });
+                continue;
+            }
+            for (phase, to) in to.chunks_exact_mut(width).enumerate() {
+                let [column, start] = part(phase);
+                let (row, to) = (row.get(column * depth..).unwrap_or_default(), &mut to[start..]);
+                match (right.stride, depth) {
+                    (1, _) => {
+                        let count = to.len().min(row.len());
+                        to[..count].copy_from_slice(&row[..count]);
+                    }
+                    (stride, 1) => to.iter_mut().zip(row.iter().step_by(stride)).for_each(|(to, x)| *to = *x),
+                    (stride, _) => gather(row, depth, stride, to),
+                }
+            }
+        }
+    }
+}
+
+/// Copies every second number, from the first on and from the second on, as many as there are or have room.
+#[inline(always)]
+fn halve<F: Floats>(floats: F, row: &[f32], [even, odd]: [&mut [f32]; 2]) {
+    const EVEN: [u32; VECTOR] = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30];
+    const ODD: [u32; VECTOR] = [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31];
+    let counts = [row.len().div_ceil(2).min(even.len()), (row.len() / 2).min(odd.len())];
+    let (evens, odds) = (even[..counts[0]].chunks_mut(VECTOR), odd[..counts[1]].chunks_mut(VECTOR));
+    let mut odds = odds.into_iter();
+    for (pairs, even) in row.chunks(2 * VECTOR).zip(evens) {
+        let mut last = [0.0; 2 * VECTOR];
+        let pairs = match pairs.first_chunk() {
+            Some(pairs) => pairs,
+            None => {
+                copy_few(pairs, &mut last[..pairs.len()]);
+                &last
+            }
+        };
+        let [a, b] = [0, 1].map(|half| floats.load(&pairs.as_chunks().0[half]));
+        write(floats, floats.picked(a, b, &EVEN), even);
+        if let Some(odd) = odds.next() {
+            write(floats, floats.picked(a, b, &ODD), odd);
+        }
     }
 }
 

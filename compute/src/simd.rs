@@ -13,6 +13,7 @@ pub(crate) mod floats;
 pub(crate) mod matrices;
 pub(crate) mod path;
 pub(crate) mod products;
+pub(crate) mod sums;
 mod table;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod token;

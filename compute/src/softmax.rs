@@ -3,6 +3,7 @@
 //! The maximum is taken off before the exponential, so nothing overflows; a NaN, or an infinity of the wrong sign, makes
 //! its whole row NaN. 16-bit floats are computed in `f32`. A row does not depend on the others, nor on threads.
 
+mod columns;
 mod rows;
 
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
@@ -10,9 +11,10 @@ use rten_simd::SimdUnaryOp;
 
 use crate::error::{Error, expect_elements};
 use crate::float::Float;
-use crate::fold::{PARTS, joined, row_max};
+use crate::fold::row_max;
 use crate::layout::AxisView;
 use crate::number::{Cast, Compute, Number};
+use crate::parts::{PARTS, joined};
 use crate::simd::float_path::FloatPath;
 use crate::simd::wide;
 use crate::threads::for_each_piece;
@@ -29,6 +31,12 @@ pub trait Exponential: Float {
     fn softmax_rows(_size: usize, _input: &[Self], _out: &mut [Self]) -> bool {
         false
     }
+
+    /// Writes the softmax, or with `LOG` its logarithm, of `inner` neighbouring columns of `size` elements; `false`, and nothing is
+    /// written, if there is no way of its own.
+    fn softmax_columns<const LOG: bool>(_size: usize, _inner: usize, _input: &[Self], _out: &mut [Self]) -> bool {
+        false
+    }
 }
 
 impl Exponential for f32 {
@@ -38,6 +46,11 @@ impl Exponential for f32 {
 
     fn softmax_rows(size: usize, input: &[f32], out: &mut [f32]) -> bool {
         FloatPath::best().run(rows::Rows { size, input, out });
+        true
+    }
+
+    fn softmax_columns<const LOG: bool>(size: usize, inner: usize, input: &[f32], out: &mut [f32]) -> bool {
+        FloatPath::best().run(columns::Columns::<LOG> { size, inner, input, out });
         true
     }
 }
@@ -92,15 +105,22 @@ where
     // A row, or neighbouring rows.
     let unit = (view.size * view.inner).max(1);
     for_each_piece(&mut out[..count], unit, |start, out| {
-        if view.inner == 1
-            && !LOG
-            && is_own::<T>()
-            && let (Ok(input), Ok(out)) = (try_cast_slice(&input[start..][..out.len()]), try_cast_slice_mut(out))
-            && T::Compute::softmax_rows(unit, input, out)
+        let input = &input[start..][..out.len()];
+        if is_own::<T>()
+            && let (Ok(input), Ok(out)) = (try_cast_slice(input), try_cast_slice_mut(out))
         {
-            return;
+            let columns = |(input, out): (&[T::Compute], &mut [T::Compute])| {
+                T::Compute::softmax_columns::<LOG>(view.size, view.inner, input, out)
+            };
+            let done = match view.inner {
+                1 => !LOG && T::Compute::softmax_rows(unit, input, out),
+                _ => input.chunks_exact(unit).zip(out.chunks_exact_mut(unit)).all(columns),
+            };
+            if done {
+                return;
+            }
         }
-        for (input, out) in input[start..].chunks_exact(unit).zip(out.chunks_exact_mut(unit)) {
+        for (input, out) in input.chunks_exact(unit).zip(out.chunks_exact_mut(unit)) {
             if view.inner == 1 {
                 wide(|| row::<T, LOG>(input, out));
                 continue;

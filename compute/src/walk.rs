@@ -135,6 +135,21 @@ impl Walk {
         period.filter(|_| first.stride == 0 && !rest.is_empty())
     }
 
+    /// Returns how many elements each of its runs has, as [`Cursor::run`] finds them; 0 if there are none.
+    ///
+    /// ```
+    /// use edgepack_compute::walk::{Axis, Run, Walk};
+    ///
+    /// let channels = Walk::new([Axis { size: 2, stride: 1 }, Axis { size: 9, stride: 0 }], 0);
+    /// assert_eq!(channels.run(), 9);
+    /// let mut cursor = channels.cursor();
+    /// cursor.pass(9);
+    /// assert_eq!(cursor.run(), Some(Run { first: 1, len: 9, repeats: true }));
+    /// ```
+    pub fn run(&self) -> usize {
+        self.axes.last().map_or(0, |axis| if matches!(axis.stride, 0 | 1) { axis.size } else { 0 })
+    }
+
     /// The first element.
     pub fn start(&self) -> usize {
         self.start
@@ -184,6 +199,17 @@ impl Walk {
             });
         }
     }
+}
+
+/// Elements that a walk meets one after the other: neighbours, or one of them again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The first element.
+    pub first: usize,
+    /// Number of times that the walk meets one.
+    pub len: usize,
+    /// True if all are the first element.
+    pub repeats: bool,
 }
 
 /// A place within a walk.
@@ -293,6 +319,26 @@ impl Cursor<'_> {
             self.offset += count as isize * stride;
             self.carry(axes);
         }
+    }
+
+    /// Returns the elements from the next one on that are one element, or next to each other, for all that is left of a run of
+    /// them; `None` where they are neither.
+    #[inline]
+    pub fn run(&self) -> Option<Run> {
+        let inner = self.walk.axes.len() - 1;
+        let Axis { size, stride } = self.walk.axes[inner];
+        let run = Run { first: self.offset as usize, len: size - self.index[inner], repeats: stride == 0 };
+        matches!(stride, 0 | 1).then_some(run)
+    }
+
+    /// Goes so many elements on, which are left of the run at the least.
+    #[inline]
+    pub fn pass(&mut self, count: usize) {
+        let axes = self.walk.axes();
+        let inner = axes.len() - 1;
+        self.index[inner] += count;
+        self.offset += count as isize * axes[inner].stride;
+        self.carry(axes);
     }
 
     /// Goes so many elements on.

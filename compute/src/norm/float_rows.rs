@@ -2,15 +2,12 @@
 
 use super::{RowOperands, RowResults, Rows, inverse_deviation, normalise};
 use crate::simd::floats::{Floats, LANES, WithFloats};
+use crate::simd::sums::sum;
 
 /// The most rows of which each step is done before the next: it waits for nothing that another row's does.
 const TOGETHER: usize = 8;
 /// Elements of rows that are enough to do something else while steps wait.
 const ENOUGH: usize = 2048;
-/// Independent vectors of a sum.
-const SUMS: usize = 4;
-/// Elements summed in single precision before the sum is widened.
-const STRETCH: usize = 1024;
 
 /// The rows of a width to be normalised together.
 pub(super) fn together(width: usize) -> usize {
@@ -70,31 +67,6 @@ impl WithFloats for FloatRows<'_, '_> {
             }
         }
     }
-}
-
-/// The sum of what is added for each element of a row, and nothing for `rest`.
-#[inline(always)]
-fn sum<F: Floats>(floats: F, row: &[f32], rest: f32, add: impl Fn(F::V, F::V) -> F::V) -> f64 {
-    let mut total = 0.0;
-    for stretch in row.chunks(STRETCH) {
-        let mut sums = [floats.splat(0.0); SUMS];
-        let (whole, last) = stretch.as_chunks::<LANES>();
-        let (some, others) = whole.as_chunks::<SUMS>();
-        for some in some {
-            for (sum, x) in sums.iter_mut().zip(some) {
-                *sum = add(*sum, floats.load(x));
-            }
-        }
-        for (sum, x) in sums.iter_mut().zip(others) {
-            *sum = add(*sum, floats.load(x));
-        }
-        if !last.is_empty() {
-            sums[SUMS - 1] = add(sums[SUMS - 1], floats.load_some(last, rest));
-        }
-        let [a, b, c, d] = sums;
-        total += f64::from(floats.total(floats.plus(floats.plus(a, b), floats.plus(c, d))));
-    }
-    total
 }
 
 /// Writes a row, whose mean is taken off, multiplied by its scale and by the weights, with the offsets added, where there are

@@ -11,7 +11,11 @@ use crate::simd::wide;
 loops! {
     pub clamp: all<C: Compute> -> C, |p; a, least, greatest| a.greater_of(least).lesser_of(greatest);
     pub relu: real<C: Compute> -> C, |p; a| if a.less(C::ZERO) { C::ZERO } else { a };
-    pub leaky_relu: float<C: Float> -> C, |p; a| if a.less_or_same(C::ZERO) { a.times(p[0]) } else { a };
+    pub leaky_relu: float<C: Float> -> C, |p; a| {
+        // The compiler chooses between numbers that are there, and would jump where one is not.
+        let scaled = a.times(p[0]);
+        if a.less_or_same(C::ZERO) { scaled } else { a }
+    };
     pub elu: float<C: Float> -> C, |p; a| {
         let [alpha, scale, input_scale] = p;
         if a.less_or_same(C::ZERO) { a.times(input_scale).exp_m1().times(alpha.times(scale)) } else { a.times(scale) }

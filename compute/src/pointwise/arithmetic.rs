@@ -2,7 +2,7 @@
 
 use edgepack_format::scalar::ScalarType;
 
-use super::{Body, Lane, Params, Values, complex, loops, map2, with_class};
+use super::{Body, Lane, Mapped, Params, Values, complex, loops, map2, with_class};
 use crate::float::Float;
 use crate::number::Compute;
 
@@ -63,10 +63,10 @@ pub fn pow(compute: ScalarType) -> Option<Body> {
         if let Values::One(exponent) = lanes[1].values::<C>() {
             let two = C::ONE.plus(C::ONE);
             if C::FLOATING && exponent.same(two) {
-                return map2(lanes, out, |a: C, _: C| a.times(a));
+                return Mapped::<(C, C), _>::of(lanes, out, |a: C, _: C| a.times(a)).run_as::<C>();
             }
             if C::FLOATING && exponent.same(two.plus(C::ONE)) {
-                return map2(lanes, out, |a: C, _: C| a.times(a).times(a));
+                return Mapped::<(C, C), _>::of(lanes, out, |a: C, _: C| a.times(a).times(a)).run_as::<C>();
             }
         }
         map2(lanes, out, |a: C, b: C| a.power(b));

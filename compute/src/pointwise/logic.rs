@@ -2,7 +2,7 @@
 
 use edgepack_format::scalar::{Bool, ScalarType};
 
-use super::{Body, Lane, Params, loops, map3, with_class};
+use super::{Body, Lane, Mapped, Params, loops, with_class};
 use crate::number::Compute;
 
 /// Integers and BOOL as patterns of bits.
@@ -95,7 +95,8 @@ loops! {
 /// Picks the loop of `if mask { a } else { b }`; the mask comes first and is BOOL.
 pub fn choose(compute: ScalarType) -> Option<Body> {
     fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        map3(lanes, out, |mask: Bool, a: C, b: C| if mask.get() { a } else { b });
+        let choose = |mask: Bool, a: C, b: C| if mask.get() { a } else { b };
+        Mapped::<(Bool, C, C), _>::of(lanes, out, choose).run_as::<C>();
     }
     fn body<C: Compute>() -> Body {
         Body { run: run::<C>, result: C::SCALAR_TYPE }
@@ -106,7 +107,8 @@ pub fn choose(compute: ScalarType) -> Option<Body> {
 /// Picks the loop of `if mask { value } else { a }`; the mask comes second and is BOOL.
 pub fn masked(compute: ScalarType) -> Option<Body> {
     fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        map3(lanes, out, |a: C, mask: Bool, value: C| if mask.get() { value } else { a });
+        let choose = |a: C, mask: Bool, value: C| if mask.get() { value } else { a };
+        Mapped::<(C, Bool, C), _>::of(lanes, out, choose).run_as::<C>();
     }
     fn body<C: Compute>() -> Body {
         Body { run: run::<C>, result: C::SCALAR_TYPE }

@@ -24,12 +24,15 @@ pub mod logic;
 pub mod special;
 pub mod unary;
 
+use std::marker::PhantomData;
+
 use bytemuck::Pod;
 use edgepack_format::scalar::ScalarType;
 pub(crate) use exponential::{silu, silu_in_place};
 
 use crate::element::Scalar;
 use crate::number::{Compute, Number};
+use crate::simd::{self, run_wide};
 
 /// `x * min(max(x + 3, 0), 6) / 6`; NaN stays.
 #[inline(always)]
@@ -165,6 +168,51 @@ pub fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(lanes: &[Lane<'_>], out: &mut [u8], 
     }
 }
 
+/// Operands that go through a function of `A`, a tuple of as many numbers.
+struct Mapped<'a, 'l, A, F> {
+    lanes: &'a [Lane<'l>],
+    out: &'a mut [u8],
+    f: F,
+    of: PhantomData<A>,
+}
+
+impl<'a, 'l, A, F> Mapped<'a, 'l, A, F> {
+    fn of(lanes: &'a [Lane<'l>], out: &'a mut [u8], f: F) -> Self {
+        Mapped { lanes, out, f, of: PhantomData }
+    }
+
+    /// Runs the loop, that of `f32` with every vector instruction of this machine: those of other types are rarely long, and
+    /// each would be compiled once more for every kind of machine.
+    #[inline(always)]
+    fn run_as<C: Compute>(self)
+    where
+        Self: simd::Loop,
+    {
+        if const { C::FLOATING && size_of::<C>() == size_of::<f32>() } { run_wide(self) } else { simd::Loop::run(self) }
+    }
+}
+
+impl<A: Pod, R: Pod, F: Fn(A) -> R> simd::Loop for Mapped<'_, '_, (A,), F> {
+    #[inline(always)]
+    fn run(self) {
+        map1(self.lanes, self.out, self.f);
+    }
+}
+
+impl<A: Pod, B: Pod, R: Pod, F: Fn(A, B) -> R> simd::Loop for Mapped<'_, '_, (A, B), F> {
+    #[inline(always)]
+    fn run(self) {
+        map2(self.lanes, self.out, self.f);
+    }
+}
+
+impl<A: Pod, B: Pod, C: Pod, R: Pod, F: Fn(A, B, C) -> R> simd::Loop for Mapped<'_, '_, (A, B, C), F> {
+    #[inline(always)]
+    fn run(self) {
+        map3(self.lanes, self.out, self.f);
+    }
+}
+
 /// Picks the type to compute in from a class of types: `all` of them, `real` (without BOOL), `bits` (integers and
 /// BOOL) or `float`.
 macro_rules! with_class {
@@ -221,13 +269,14 @@ macro_rules! loops {
         }
     )*};
     (@map $lanes:ident, $out:ident, |$a:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::pointwise::map1($lanes, $out, |$a: $C| -> $R { $body })
+        $crate::pointwise::Mapped::<($C,), _>::of($lanes, $out, |$a: $C| -> $R { $body }).run_as::<$C>()
     };
     (@map $lanes:ident, $out:ident, |$a:ident, $b:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::pointwise::map2($lanes, $out, |$a: $C, $b: $C| -> $R { $body })
+        $crate::pointwise::Mapped::<($C, $C), _>::of($lanes, $out, |$a: $C, $b: $C| -> $R { $body }).run_as::<$C>()
     };
     (@map $lanes:ident, $out:ident, |$a:ident, $b:ident, $c:ident| -> $R:ty $body:block; $C:ident) => {
-        crate::pointwise::map3($lanes, $out, |$a: $C, $b: $C, $c: $C| -> $R { $body })
+        $crate::pointwise::Mapped::<($C, $C, $C), _>::of($lanes, $out, |$a: $C, $b: $C, $c: $C| -> $R { $body })
+            .run_as::<$C>()
     };
 }
 

@@ -27,20 +27,24 @@ impl<R: Reduce> WithFloats for Row<'_, '_, R> {
         let (channels, width) = (to.channels.0, to.sizes[2]);
         // Places whose windows are inside of the line, if so many are computed together.
         let mut inside = 0..0;
-        if let Axis::Sliding(Slide { input, kernel, stride, padding, dilation: 1 }) = *right
-            && R::ANY_ORDER
+        if let Axis::Sliding(slide) = *right
             && channels >= VECTOR
         {
+            let Slide { input, kernel, stride, padding, dilation } = slide;
             let left = padding.div_ceil(stride).min(width);
-            let end = (input + padding).checked_sub(kernel).map_or(0, |free| free / stride + 1).min(width);
+            let end = (input + padding).checked_sub(slide.reach()).map_or(0, |free| free / stride + 1).min(width);
             if end >= left + PIXELS {
-                inside = match (kernel, stride) {
-                    (2, 2) => self.near::<F, 2, 2>(floats, left..end, padding),
-                    (3, 1) => self.near::<F, 3, 1>(floats, left..end, padding),
-                    (3, 2) => self.near::<F, 3, 2>(floats, left..end, padding),
-                    (5, 1) => self.near::<F, 5, 1>(floats, left..end, padding),
-                    _ => 0..0,
-                };
+                inside = left..end;
+                match (kernel, stride, dilation) {
+                    (2, 1, 1) => self.near::<F, 2, 1>(floats, &inside, padding),
+                    (2, 2, 1) => self.near::<F, 2, 2>(floats, &inside, padding),
+                    (3, 1, 1) => self.near::<F, 3, 1>(floats, &inside, padding),
+                    (3, 2, 1) => self.near::<F, 3, 2>(floats, &inside, padding),
+                    (5, 1, 1) => self.near::<F, 5, 1>(floats, &inside, padding),
+                    _ => self.each_vector(|row, first| {
+                        floats.apart(Inside { row, first, places: inside.clone(), slide });
+                    }),
+                }
             }
         }
         for x in (0..inside.start).chain(inside.end..width) {
@@ -118,28 +122,36 @@ const PIXELS: usize = 4;
 const MOST_COLUMNS: usize = 12;
 
 impl<R: Reduce> Row<'_, '_, R> {
-    /// All channels of places whose windows are inside of the line and have so many taps; returns the places.
+    /// All channels of places whose windows are inside of the line and have so many taps.
     #[inline(always)]
     fn near<F: Floats, const WIDTH: usize, const STRIDE: usize>(
         &mut self,
         floats: F,
-        places: Range<usize>,
+        places: &Range<usize>,
         padding: usize,
-    ) -> Range<usize> {
+    ) {
+        self.each_vector(|row, first| {
+            floats.apart(Near::<R, WIDTH, STRIDE> { row, first, places: places.clone(), padding });
+        });
+    }
+
+    /// Calls `f` with the first channel of each vector of them.
+    #[inline(always)]
+    fn each_vector(&mut self, f: impl Fn(&mut Self, usize)) {
         let channels = self.windows.out.channels.0;
         let mut first = 0;
         while first < channels {
             // The last vector begins early enough to be whole.
             first = first.min(channels - VECTOR);
-            floats.apart(Near::<R, WIDTH, STRIDE> { row: &mut *self, first, places: places.clone(), padding });
+            f(self, first);
             first += VECTOR;
         }
-        places
     }
 }
 
 /// A vector of channels of places whose windows are inside of the line: a function of its own, so that what columns have stays
-/// in registers. Of each column the result of all lines is found once.
+/// in registers. Of each column the result of all lines is found once, or, where the order counts, what each line has there is
+/// read once.
 struct Near<'b, 'a, 'o, R, const WIDTH: usize, const STRIDE: usize> {
     row: &'b mut Row<'a, 'o, R>,
     first: usize,
@@ -154,27 +166,86 @@ impl<F: Floats, R: Reduce, const WIDTH: usize, const STRIDE: usize> Apart<F> for
         let Near { row: Row { windows, data, y, reduce, out }, first, places, padding } = self;
         let Windows { input, out: to, axes: [_, down, _] } = windows;
         let (channels, height) = (to.channels.0, down.taps(*y));
+        let (inside, around) = (height.count * WIDTH, down.padded(*y, height) * WIDTH);
         for x in places.clone().step_by(PIXELS) {
             // The last pixels begin early enough to be as many.
             let x = x.min(places.end - PIXELS);
             let left = x * STRIDE - padding;
             let mut columns = [floats.splat(R::NOTHING); MOST_COLUMNS];
+            let mut all = [floats.splat(R::NOTHING); PIXELS];
             for y in (height.first..).step_by(down.dilation()).take(height.count) {
                 let line = &data[y * input.strides[1] + left * channels + first..];
                 let line = &line[..(WIDTH + (PIXELS - 1) * STRIDE - 1) * channels + VECTOR];
                 each_row!(column < WIDTH + (PIXELS - 1) * STRIDE => {
                     if let Some(values) = line[column * channels..].first_chunk() {
-                        columns[column] = reduce.add(floats, columns[column], floats.load(values));
+                        let values = floats.load(values);
+                        columns[column] =
+                            if R::ANY_ORDER { reduce.add(floats, columns[column], values) } else { values };
                     }
                 });
+                if !R::ANY_ORDER {
+                    each_row!(pixel < PIXELS => {
+                        all[pixel] = across::<F, R, WIDTH>(floats, *reduce, all[pixel], &columns[pixel * STRIDE..]);
+                    });
+                }
             }
             each_row!(pixel < PIXELS => {
-                let mut all = columns[pixel * STRIDE];
-                for column in 1..WIDTH {
-                    all = reduce.add(floats, all, columns[pixel * STRIDE + column]);
+                if R::ANY_ORDER {
+                    all[pixel] = across::<F, R, WIDTH>(floats, *reduce, all[pixel], &columns[pixel * STRIDE..]);
                 }
                 if let Some(out) = out[(x + pixel) * channels + first..].first_chunk_mut() {
-                    floats.store(all, out);
+                    floats.store(reduce.finish(floats, all[pixel], inside, around), out);
+                }
+            });
+        }
+    }
+}
+
+/// Adds the first columns of a list to a result.
+#[inline(always)]
+fn across<F: Floats, R: Reduce, const WIDTH: usize>(floats: F, reduce: R, mut all: F::V, columns: &[F::V]) -> F::V {
+    for values in &columns[..WIDTH] {
+        all = reduce.add(floats, all, *values);
+    }
+    all
+}
+
+/// A vector of channels of places whose windows are inside of the line, of any width: each tap is met at all of a few places
+/// before the next.
+struct Inside<'b, 'a, 'o, R> {
+    row: &'b mut Row<'a, 'o, R>,
+    first: usize,
+    places: Range<usize>,
+    slide: Slide,
+}
+
+impl<F: Floats, R: Reduce> Apart<F> for Inside<'_, '_, '_, R> {
+    #[inline(always)]
+    fn run(self, floats: F) {
+        let Inside { row: Row { windows, data, y, reduce, out }, first, places, slide } = self;
+        let Windows { input, out: to, axes: [_, down, _] } = windows;
+        let (channels, height) = (to.channels.0, down.taps(*y));
+        let (inside, around) = (height.count * slide.kernel, down.padded(*y, height) * slide.kernel);
+        let (tap, step) = (slide.dilation * channels, slide.stride * channels);
+        for x in places.clone().step_by(PIXELS) {
+            // The last pixels begin early enough to be as many.
+            let x = x.min(places.end - PIXELS);
+            let left = x * slide.stride - slide.padding;
+            let mut all = [floats.splat(R::NOTHING); PIXELS];
+            for y in (height.first..).step_by(down.dilation()).take(height.count) {
+                let line = &data[y * input.strides[1] + left * channels + first..];
+                let line = &line[..(slide.kernel - 1) * tap + (PIXELS - 1) * step + VECTOR];
+                for met in line.windows((PIXELS - 1) * step + VECTOR).step_by(tap) {
+                    each_row!(pixel < PIXELS => {
+                        if let Some(values) = met[pixel * step..].first_chunk() {
+                            all[pixel] = reduce.add(floats, all[pixel], floats.load(values));
+                        }
+                    });
+                }
+            }
+            each_row!(pixel < PIXELS => {
+                if let Some(out) = out[(x + pixel) * channels + first..].first_chunk_mut() {
+                    floats.store(reduce.finish(floats, all[pixel], inside, around), out);
                 }
             });
         }

@@ -149,18 +149,63 @@ impl<R: Reduce> WithFloats for Band<'_, '_, R> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        let [inside, around] = self.counts;
         for (y, out) in self.out.chunks_exact_mut(self.width).enumerate() {
+            let of = Line { floats, padded: self.padded, band: self.band, counts: self.counts, reduce: self.reduce };
             let first = self.padded.row(y);
-            for (block, out) in out.chunks_mut(VECTOR).enumerate() {
-                let first = first + block * VECTOR;
-                let mut all = floats.splat(R::NOTHING);
-                for &tap in self.padded.taps() {
-                    all = self.reduce.add(floats, all, floats.load(met(self.band, first, tap)));
+            if self.width < VECTOR {
+                let [result] = of.results(first);
+                floats.store_some(result, out);
+                continue;
+            }
+            // The last vectors begin early enough to be whole.
+            let mut start = 0;
+            while start < self.width {
+                if self.width - start > (TOGETHER - 1) * VECTOR && self.width >= TOGETHER * VECTOR {
+                    start = start.min(self.width - TOGETHER * VECTOR);
+                    let results: [F::V; TOGETHER] = of.results(first + start);
+                    for (result, out) in results.into_iter().zip(out[start..].as_chunks_mut().0) {
+                        floats.store(result, out);
+                    }
+                    start += TOGETHER * VECTOR;
+                } else {
+                    start = start.min(self.width - VECTOR);
+                    let [result] = of.results(first + start);
+                    write(floats, result, &mut out[start..]);
+                    start += VECTOR;
                 }
-                write(floats, self.reduce.finish(floats, all, inside, around), out);
             }
         }
+    }
+}
+
+/// Vectors of results of which each tap is met before the next.
+const TOGETHER: usize = 4;
+
+/// What results of windows over a band are computed with.
+#[derive(Clone, Copy)]
+struct Line<'a, F, R> {
+    floats: F,
+    padded: &'a Padded,
+    band: &'a [f32; PADDED],
+    counts: [usize; 2],
+    reduce: R,
+}
+
+impl<F: Floats, R: Reduce> Line<'_, F, R> {
+    /// Neighbouring results, of which the first tap of the first meets a place of the band.
+    #[inline(always)]
+    fn results<const COUNT: usize>(self, first: usize) -> [F::V; COUNT] {
+        let Line { floats, padded, band, counts: [inside, around], reduce } = self;
+        let mut all = [floats.splat(R::NOTHING); COUNT];
+        for &tap in padded.taps() {
+            for (vector, all) in all.iter_mut().enumerate() {
+                *all = reduce.add(floats, *all, floats.load(met(band, first + vector * VECTOR, tap)));
+            }
+        }
+        for all in &mut all {
+            *all = reduce.finish(floats, *all, inside, around);
+        }
+        all
     }
 }
 

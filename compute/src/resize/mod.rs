@@ -82,15 +82,9 @@ impl Resize {
         expect_elements("the scratch for columns", columns.len(), width)?;
         let columns = &mut columns[..width];
         let double = T::SCALAR_TYPE == ScalarType::DOUBLE;
-        let line = |dim: usize| Row {
-            input: self.input.sizes[dim + 2],
-            out: self.out.sizes[dim + 2],
-            scale: self.scales[dim],
-            interpolation: self.interpolation,
-            double,
-        };
+        let [rows, across] = [2, 3].map(|dim| Row::new(self, dim, double));
         for (x, column) in columns.iter_mut().enumerate() {
-            *column = line(1).at(x);
+            *column = across.at(x);
         }
         let columns = &*columns;
         let [batch, channels, ..] = self.out.sizes;
@@ -98,24 +92,24 @@ impl Resize {
         if let Some(lines) = Lines::of(self)
             && let (Some(data), Some(out)) = (as_floats(data), as_floats_mut(out))
         {
-            lines.mix(&line(0), data, out, columns);
+            lines.mix(&rows, data, out, columns);
             return Ok(());
         }
-        if self.interpolation == Interpolation::Nearest && nearest::copy(self, &line(0), data, out, columns) {
+        if self.interpolation == Interpolation::Nearest && nearest::copy(self, &rows, data, out, columns) {
             return Ok(());
         }
         // Rows of one image whose channels are innermost follow each other.
         if batch == 1 && channels > 1 && strides == [strides[0], 1, columns.len() * channels, channels] {
             for_each_piece(&mut out[..height * strides[2]], strides[2], |start, out| {
                 for (y, out) in (start / strides[2]..).zip(out.chunks_exact_mut(strides[2])) {
-                    let row = line(0).at(y);
+                    let row = rows.at(y);
                     wide(|| self.row(data, out, 0, row, columns));
                 }
             });
             return Ok(());
         }
         for y in 0..height {
-            let row = line(0).at(y);
+            let row = rows.at(y);
             wide(|| self.row(data, out, y * strides[2], row, columns));
         }
         Ok(())
@@ -165,30 +159,37 @@ fn expect_images(input: &Strided<4>, elements: usize, out: &Strided<4>, out_elem
 
 /// One dimension of a resize.
 struct Row {
-    input: usize,
-    out: usize,
-    scale: Option<f64>,
+    /// The last element of the input.
+    last: usize,
+    /// Elements of the input for one of the output, a number of the type that positions are computed in.
+    ratio: f64,
     interpolation: Interpolation,
     double: bool,
 }
 
 impl Row {
+    /// The dimension of a resize with so many before it; with `double` positions are computed in double precision.
+    fn new(resize: &Resize, dim: usize, double: bool) -> Row {
+        let (input, out) = (resize.input.sizes[dim], resize.out.sizes[dim]);
+        let of = |size: usize| if double { size as f64 } else { f64::from(size as f32) };
+        // A quotient of doubles, rounded, is the quotient of the floats that they are.
+        let ratio = match (resize.interpolation, resize.scales[dim - 2]) {
+            (Interpolation::Bilinear { align_corners: true }, _) if out > 1 => of(input - 1) / of(out - 1),
+            (Interpolation::Bilinear { align_corners: true }, _) => 0.0,
+            (_, Some(scale)) if scale > 0.0 => 1.0 / scale,
+            _ => of(input) / of(out),
+        };
+        let ratio = if double { ratio } else { f64::from(ratio as f32) };
+        Row { last: input - 1, ratio, interpolation: resize.interpolation, double }
+    }
+
     fn at(&self, place: usize) -> Neighbours {
         if self.double { self.position::<f64>(place) } else { self.position::<f32>(place) }
     }
 
     fn position<F: Float>(&self, place: usize) -> Neighbours {
         let of = |size: usize| F::of(size as f64);
-        let ratio = match (self.interpolation, self.scale) {
-            (Interpolation::Bilinear { align_corners: true }, _) if self.out > 1 => {
-                of(self.input - 1).over(of(self.out - 1))
-            }
-            (Interpolation::Bilinear { align_corners: true }, _) => F::ZERO,
-            (_, Some(scale)) if scale > 0.0 => F::of(1.0 / scale),
-            _ => of(self.input).over(of(self.out)),
-        };
-        let half = F::of(0.5);
-        let last = self.input - 1;
+        let (ratio, half) = (F::of(self.ratio), F::of(0.5));
         let position = match self.interpolation {
             Interpolation::Nearest | Interpolation::Bilinear { align_corners: true } => ratio.times(of(place)),
             Interpolation::Bilinear { align_corners: false } => {
@@ -196,9 +197,9 @@ impl Row {
                 if position.less(F::ZERO) { F::ZERO } else { position }
             }
         };
-        let first = (Cast::<i64>::cast(position) as usize).min(last);
+        let first = (Cast::<i64>::cast(position) as usize).min(self.last);
         let weight = Cast::<f64>::cast(position.minus(of(first))).clamp(0.0, 1.0);
-        Neighbours { first: first as u32, second: (first + 1).min(last) as u32, weight }
+        Neighbours { first: first as u32, second: (first + 1).min(self.last) as u32, weight }
     }
 }
 

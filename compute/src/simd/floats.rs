@@ -4,7 +4,7 @@
 //! differs from them by the rounding of products alone.
 
 use super::apart::Apart;
-use crate::fold::joined;
+use crate::parts::joined;
 
 /// Floats of a vector.
 pub(crate) const LANES: usize = 16;
@@ -120,6 +120,17 @@ pub(crate) trait Floats: Vectors {
         self.store(b, &mut numbers[1]);
         moved.copy_from_slice(&numbers.as_flattened()[by..][..LANES]);
         self.load(&moved)
+    }
+    /// The lanes of two vectors with these numbers, modulo `2 * LANES`: those of `b` are behind those of `a`.
+    #[inline(always)]
+    fn picked(self, a: Self::V, b: Self::V, lanes: &[u32; LANES]) -> Self::V {
+        let (mut numbers, mut picked) = ([[0.0; LANES]; 2], [0.0; LANES]);
+        self.store(a, &mut numbers[0]);
+        self.store(b, &mut numbers[1]);
+        for (to, lane) in picked.iter_mut().zip(lanes) {
+            *to = numbers.as_flattened()[*lane as usize % (2 * LANES)];
+        }
+        self.load(&picked)
     }
     /// Of each group of `GROUP` lanes, a power of two up to [`HALF`], the number at one place of the group in all its lanes.
     #[inline(always)]
@@ -288,7 +299,7 @@ mod tests {
     struct All([[f32; LANES]; 3]);
 
     impl WithFloats for All {
-        type Output = [[f32; LANES]; 15];
+        type Output = [[f32; LANES]; 17];
 
         #[inline(always)]
         fn run<F: Floats>(self, floats: F) -> Self::Output {
@@ -309,6 +320,8 @@ mod tests {
                 floats.totals(std::array::from_fn(|at| [a, b, c][at % 3])),
                 floats.moved(a, b, 5),
                 floats.moved(b, c, LANES),
+                floats.picked(a, c, &std::array::from_fn(|lane| lane as u32 * 2)),
+                floats.picked(c, b, &std::array::from_fn(|lane| (lane * 13 % 37) as u32)),
             ];
             results.map(|v| {
                 let mut numbers = [0.0; LANES];
@@ -417,7 +430,7 @@ mod tests {
         (numbers[0][4], numbers[1][4]) = (0.0, -0.0);
         (numbers[0][5], numbers[1][5]) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         let bits =
-            |results: [[f32; LANES]; 15]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
+            |results: [[f32; LANES]; 17]| results.map(|row| row.map(|x| if x.is_nan() { 1 } else { x.to_bits() }));
         let want = bits(FloatPath::Plain.run(All(numbers)));
         for path in FloatPath::all().into_iter().flatten() {
             // Products of small whole numbers are exact.

@@ -172,6 +172,26 @@ impl Floats for Avx2Floats {
     }
 
     #[inline(always)]
+    fn picked(self, a: Self::V, b: Self::V, lanes: &[u32; LANES]) -> Self::V {
+        let mut picked = a;
+        for (half, picked) in picked.iter_mut().enumerate() {
+            // SAFETY: there are eight numbers from each half on, and the token exists. The first instruction takes numbers of lanes
+            // modulo 8, and those that choose look at the highest bit of a lane alone.
+            unsafe {
+                let lanes = _mm256_loadu_si256(lanes.as_ptr().add(HALF * half).cast());
+                let upper = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(lanes));
+                let second = _mm256_castsi256_ps(_mm256_slli_epi32::<27>(lanes));
+                let of = |v: Self::V| {
+                    let (low, high) = (_mm256_permutevar8x32_ps(v[0], lanes), _mm256_permutevar8x32_ps(v[1], lanes));
+                    _mm256_blendv_ps(low, high, upper)
+                };
+                *picked = _mm256_blendv_ps(of(a), of(b), second);
+            }
+        }
+        picked
+    }
+
+    #[inline(always)]
     fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
         let lanes = const { first_of_groups::<GROUP>() };
         // SAFETY: there are more than eight numbers, and the token exists. The instruction takes numbers of lanes modulo 8.

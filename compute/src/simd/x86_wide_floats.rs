@@ -190,6 +190,12 @@ impl Floats for Avx512Floats {
     }
 
     #[inline(always)]
+    fn picked(self, a: Self::V, b: Self::V, lanes: &[u32; LANES]) -> Self::V {
+        // SAFETY: there are 16 numbers, and the token exists. The instruction takes numbers of lanes modulo 32.
+        unsafe { _mm512_permutex2var_ps(a, _mm512_loadu_epi32(lanes.as_ptr().cast()), b) }
+    }
+
+    #[inline(always)]
     fn spread<const GROUP: usize>(self, v: Self::V, place: usize) -> Self::V {
         let lanes = const { first_of_groups::<GROUP>() };
         // SAFETY: there are 16 numbers, and the token exists. The instruction takes numbers of lanes modulo 16.

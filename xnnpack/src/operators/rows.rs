@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use edgepack_compute::fold::{PARTS, joined};
+use edgepack_compute::parts::{PARTS, joined};
 use edgepack_compute::qconv::{self, DynamicScales, Windows};
 use edgepack_compute::qgemm;
 use edgepack_compute::simd::{Loop, run_wide};

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use edgepack_executor::kernel::{KernelContext, KernelError, Prepare, Run};
 use edgepack_executor::tensor::Scalar;
 use edgepack_executor::with_element;
-use edgepack_format::finding::ErrorCode;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
+use super::blocks::{BLOCK_BYTES, Blocks, Source, Steps};
 use super::fixed::{BLOCK, Fixed};
 use super::spec::{Input, MAX_INPUTS, Spec, Types, name};
 use super::types::{self, Chosen};
@@ -26,32 +26,30 @@ use edgepack_compute::number::Number;
 use edgepack_compute::pointwise::{Lane, Loop, Params, complex};
 use edgepack_compute::threads::{for_each_piece, pays};
 use edgepack_compute::transfer::Converter;
-use edgepack_compute::walk::{Cursor, Walk};
+use edgepack_compute::walk::Walk;
 
-/// Bytes of a block of the widest type.
-const BLOCK_BYTES: usize = BLOCK * 16;
-
-struct Elementwise {
+/// An element-wise operator whose arguments were looked at.
+pub(super) struct Elementwise {
     spec: &'static Spec,
-    run: Loop,
+    pub(super) run: Loop,
     compute: ScalarType,
-    result: ScalarType,
+    pub(super) result: ScalarType,
     /// By input: the conversion to the type the loop reads, if it differs.
     load: [Option<Converter>; MAX_INPUTS],
     /// The conversion of the loop's results to those of the output, if they differ.
-    store: Option<Store>,
+    pub(super) store: Option<Store>,
     /// The operands, if all about them is known when the method is loaded.
     fixed: Option<Fixed>,
 }
 
 /// A conversion of the loop's results to those of the output.
-enum Store {
+pub(super) enum Store {
     Converted(Converter),
     Fused(Arc<Epilogue>),
 }
 
 impl Store {
-    fn run(&self, from: &[u8], to: &mut [u8]) {
+    pub(super) fn run(&self, from: &[u8], to: &mut [u8]) {
         match self {
             Store::Converted(convert) => convert(from, to),
             Store::Fused(epilogue) => epilogue.run(from, to),
@@ -120,19 +118,6 @@ fn conversion(from: ScalarType, to: ScalarType) -> Result<Option<Converter>, Ker
         Some(converter) => Ok(Some(converter)),
         None => Err(KernelError::unsupported(format!("elements of type {from} cannot become {to}"))),
     }
-}
-
-/// Source of the elements of a lane.
-#[derive(Clone)]
-enum Source<'a> {
-    /// The number in the same place of the constants.
-    Constant,
-    /// Memory of the right type and order.
-    Direct(&'a [u8]),
-    /// Memory of the right order, with the bytes of an element, to be converted.
-    Converted(&'a [u8], usize, Converter),
-    /// Elements to be gathered, and perhaps converted.
-    Gathered(Cursor<'a>, &'a [u8], usize, Option<Converter>),
 }
 
 impl Elementwise {
@@ -214,7 +199,7 @@ impl Elementwise {
         Ok(params)
     }
 
-    fn lane_type(&self, index: usize) -> ScalarType {
+    pub(super) fn lane_type(&self, index: usize) -> ScalarType {
         if matches!(self.spec.inputs[index], Input::Mask(_)) { ScalarType::BOOL } else { self.compute }
     }
 
@@ -222,7 +207,7 @@ impl Elementwise {
         self.spec.divisor.is_none() || self.compute.is_floating()
     }
 
-    fn check_divisor(&self, lanes: &[Lane<'_>]) -> Result<(), KernelError> {
+    pub(super) fn check_divisor(&self, lanes: &[Lane<'_>]) -> Result<(), KernelError> {
         let Some(index) = self.spec.divisor else { return Ok(()) };
         if self.never_divides_by_zero() {
             return Ok(());
@@ -283,7 +268,7 @@ impl Run for Elementwise {
             inputs[index] = Some(tensor);
         }
         let mut sources = [const { Source::Constant }; MAX_INPUTS];
-        let mut whole = self.store.is_none();
+        let (mut whole, mut steps) = (self.store.is_none(), Steps::Blocks);
         for index in 0..spec.inputs.len() {
             let (Some(walk), Some(tensor)) = (&walks[index], inputs[index]) else { continue };
             let (width, bytes) = (tensor.dtype.size().unwrap_or(1), tensor.bytes());
@@ -302,7 +287,11 @@ impl Run for Elementwise {
                 }
                 None if walk.is_linear() && aligned => Source::Direct(bytes),
                 Some(convert) if walk.is_linear() && aligned => Source::Converted(bytes, width, convert),
-                convert => Source::Gathered(walk.cursor(), bytes, width, convert),
+                convert => {
+                    let runs = if convert.is_none() && aligned { walk.run() } else { 0 };
+                    steps = steps.with(walk.period(), runs);
+                    Source::Gathered(walk.cursor(), bytes, width, convert)
+                }
             };
             whole &= matches!(sources[index], Source::Constant | Source::Direct(_));
         }
@@ -330,13 +319,8 @@ impl Run for Elementwise {
             return Ok(());
         }
 
-        let mut gathered = (0..inputs).filter(|&index| matches!(sources[index], Source::Gathered(..)));
-        let period = match (gathered.next().and_then(|index| walks[index].as_ref()), gathered.next()) {
-            (Some(walk), None) => walk.period().filter(|period| (1..=BLOCK).contains(period)),
-            _ => None,
-        };
-        let blocks =
-            Blocks { of: self, params: &params, sources: &sources[..inputs], constants: &constants, period, out_width };
+        let (params, constants) = (&params, &constants);
+        let blocks = Blocks { of: self, params, sources: &sources[..inputs], constants, steps, out_width };
         if self.never_divides_by_zero() && pays(out.len()) {
             let unit = BLOCK * out_width;
             for_each_piece(out, unit, |start, out| {
@@ -351,92 +335,12 @@ impl Run for Elementwise {
     }
 }
 
-/// The blocks of an output, and where their operands come from.
-struct Blocks<'a> {
-    of: &'a Elementwise,
-    params: &'a Params,
-    sources: &'a [Source<'a>],
-    constants: &'a [u128; MAX_INPUTS],
-    /// Elements after which those of the one gathered operand come again: no more than a block has.
-    period: Option<usize>,
-    /// Bytes of an element of the output.
-    out_width: usize,
-}
-
-impl Blocks<'_> {
-    /// Computes a piece of the output that begins at an element.
-    fn run(&self, first: usize, out: &mut [u8], scratch: &mut [u8]) -> Result<(), KernelError> {
-        let Blocks { of, params, constants, out_width, .. } = *self;
-        let (count, inputs) = (out.len() / out_width, self.sources.len());
-        let mut sources = [const { Source::Constant }; MAX_INPUTS];
-        sources[..inputs].clone_from_slice(self.sources);
-        for source in &mut sources {
-            if let Source::Gathered(cursor, ..) = source {
-                cursor.advance(first);
-            }
-        }
-        let result_width = of.result.size().unwrap_or(1);
-        // Blocks of whole periods have the same operand, which is gathered once.
-        let block = self.period.map_or(BLOCK, |period| BLOCK / period * period);
-        for start in (0..count).step_by(block) {
-            let (len, is_known) = (block.min(count - start), start > 0 && self.period.is_some());
-            let mut buffers = scratch.chunks_exact_mut(BLOCK_BYTES);
-            let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
-            for (index, source) in sources[..inputs].iter_mut().enumerate() {
-                let lane_width = of.lane_type(index).size().unwrap_or(1);
-                let bytes: &[u8] = match source {
-                    Source::Constant => {
-                        lanes[index].bytes = bytemuck::bytes_of(&constants[index]);
-                        continue;
-                    }
-                    Source::Direct(bytes) => &bytes[(first + start) * lane_width..][..len * lane_width],
-                    Source::Converted(bytes, width, convert) => {
-                        let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * lane_width];
-                        convert(&bytes[(first + start) * *width..][..len * *width], buffer);
-                        buffer
-                    }
-                    Source::Gathered(cursor, bytes, width, convert) => {
-                        let raw = &mut buffers.next().ok_or_else(no_scratch)?[..len * *width];
-                        if !is_known {
-                            cursor.gather(*width, bytes, raw);
-                        }
-                        match convert {
-                            None => raw,
-                            Some(convert) => {
-                                let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * lane_width];
-                                convert(raw, buffer);
-                                buffer
-                            }
-                        }
-                    }
-                };
-                lanes[index] = Lane { bytes, constant: false };
-            }
-            of.check_divisor(&lanes)?;
-            let target = &mut out[start * out_width..][..len * out_width];
-            match &of.store {
-                None => (of.run)(params, &lanes[..inputs], target),
-                Some(store) => {
-                    let buffer = &mut buffers.next().ok_or_else(no_scratch)?[..len * result_width];
-                    (of.run)(params, &lanes[..inputs], buffer);
-                    store.run(buffer, target);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 fn sizes_of<'c>(cx: &'c KernelContext<'_>, input: Input) -> Result<Option<&'c [usize]>, KernelError> {
     Ok(match input {
         Input::Tensor(arg) | Input::Mask(arg) => Some(cx.meta(arg)?.sizes),
         Input::TensorOr(arg, _) => cx.meta_opt(arg)?.map(|meta| meta.sizes),
         Input::Scalar(_) | Input::ScalarOr(..) => None,
     })
-}
-
-fn no_scratch() -> KernelError {
-    KernelError::new(ErrorCode::Internal, "the scratch memory is smaller than asked for")
 }
 
 /// A number in an element type, in the first bytes of a word.

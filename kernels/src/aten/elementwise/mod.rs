@@ -7,6 +7,7 @@ use edgepack_executor::kernel::Kernel;
 
 pub mod activation;
 pub mod arithmetic;
+mod blocks;
 pub mod close;
 pub mod complex;
 pub mod engine;

@@ -216,9 +216,10 @@ fn fold_into<T: Number>(
     let is_single = input.meta().dtype == ScalarType::FLOAT && out.meta().dtype == ScalarType::FLOAT;
     let is_row = input.meta().sizes.last() == Some(&count) && count <= ORDERED;
     let ordered = (is_single && is_row).then(|| input.as_slice::<f32>()).transpose()?;
-    if operation == Operation::Mean && is_single && !is_row {
+    if is_single && (operation == Operation::Sum || operation == Operation::Mean && !is_row) {
         let (input, out) = (input.as_slice::<f32>()?, out.into_slice::<f32>()?);
-        return Ok(reduction.sums(input, out, |sum| (sum / count as f64) as f32)?);
+        let divisor = if operation == Operation::Sum { 1.0 } else { count as f64 };
+        return Ok(reduction.sums(input, out, |sum| (sum / divisor) as f32)?);
     }
     if input.meta().dtype == ScalarType::FLOAT && matches!(operation, Operation::ArgMax | Operation::ArgMin) {
         let (input, out) = (input.as_slice::<f32>()?, out.into_slice::<i64>()?);
