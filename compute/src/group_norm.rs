@@ -5,11 +5,13 @@
 
 use crate::error::{Error, ErrorKind, expect_elements};
 use crate::norm::{RowOperands, RowResults};
-use crate::simd::{Loop, run_wide};
+use crate::simd::float_path::FloatPath;
+use crate::simd::floats::{Floats, LANES, WithFloats, write};
 use crate::threads::{WriteAll, for_each, for_each_piece, pays};
 
-/// Channels that are summed together.
-const CHANNELS: usize = 64;
+/// Vectors of channels that are summed together, and the channels.
+const TILES: usize = 4;
+const CHANNELS: usize = TILES * LANES;
 /// Pixels that are summed in single precision.
 const PIXELS: usize = 64;
 
@@ -98,7 +100,7 @@ pub fn normalise_pixels(
         let (centers, sums) = (&*centers, &*sums);
         for_each_piece(out, channels, |start, out| {
             let input = &input[start..start + out.len()];
-            run_wide(Normalised { input, out, statistics: [centers, sums], factors: [weight, bias] });
+            FloatPath::best().run(Normalised { input, out, statistics: [centers, sums], factors: [weight, bias] });
         });
     }
     Ok(())
@@ -106,9 +108,9 @@ pub fn normalise_pixels(
 
 /// Adds up what pixels have in each channel, less the center of the channel, or the squares of that.
 fn sum<const SQUARES: bool>(parallel: bool, input: &[f32], centers: &[f64], sums: &mut [f64]) {
-    let channels = centers.len();
+    let (channels, path) = (centers.len(), FloatPath::best());
     for_each(parallel, WriteAll(sums, CHANNELS), |block, sums| {
-        run_wide(Sums::<SQUARES> { input, channels, first: block * CHANNELS, centers, sums });
+        path.run(Sums::<SQUARES> { input, channels, first: block * CHANNELS, centers, sums });
     });
 }
 
@@ -121,34 +123,74 @@ struct Sums<'a, const SQUARES: bool> {
     sums: &'a mut [f64],
 }
 
-impl<const SQUARES: bool> Loop for Sums<'_, SQUARES> {
+impl<const SQUARES: bool> WithFloats for Sums<'_, SQUARES> {
+    type Output = ();
+
     #[inline(always)]
-    fn run(self) {
+    fn run<F: Floats>(self, floats: F) {
         let Sums { input, channels, first, centers, sums } = self;
-        let count = sums.len();
-        let mut center = [0.0; CHANNELS];
-        center.iter_mut().zip(&centers[first..]).for_each(|(to, from)| *to = *from as f32);
         sums.fill(0.0);
         for pixels in input.chunks(PIXELS * channels) {
-            let mut partial = [0.0; CHANNELS];
-            for pixel in pixels.chunks_exact(channels) {
-                let pixel = &pixel[first..first + count];
-                match <&[f32; CHANNELS]>::try_from(pixel) {
-                    Ok(pixel) => add::<SQUARES>(&mut partial, pixel, &center),
-                    Err(_) => add::<SQUARES>(&mut partial, pixel, &center),
-                }
+            let (wholes, rest) = sums.as_chunks_mut::<CHANNELS>();
+            if let [sums] = wholes {
+                add::<F, TILES, SQUARES>(floats, pixels, [channels, first], centers, sums);
             }
-            sums.iter_mut().zip(partial).for_each(|(sum, part)| *sum += f64::from(part));
+            for (vector, sums) in rest.chunks_mut(LANES).enumerate() {
+                let first = first + wholes.len() * CHANNELS + vector * LANES;
+                add::<F, 1, SQUARES>(floats, pixels, [channels, first], centers, sums);
+            }
         }
     }
 }
 
+/// Adds up what some pixels have in channels from one on, up to as many as so many vectors have lanes.
 #[inline(always)]
-fn add<const SQUARES: bool>(sums: &mut [f32; CHANNELS], pixel: &[f32], centers: &[f32; CHANNELS]) {
-    for ((sum, x), center) in sums.iter_mut().zip(pixel).zip(centers) {
-        let x = x - center;
-        *sum += if SQUARES { x * x } else { x };
+fn add<F: Floats, const COUNT: usize, const SQUARES: bool>(
+    floats: F,
+    pixels: &[f32],
+    [channels, first]: [usize; 2],
+    centers: &[f64],
+    sums: &mut [f64],
+) {
+    let width = sums.len();
+    let center = lanes::<F, COUNT>(floats, &centers[first..first + width], 0.0);
+    let mut partial = [floats.splat(0.0); COUNT];
+    for pixel in pixels.chunks_exact(channels) {
+        let x = load::<F, COUNT>(floats, &pixel[first..first + width], 0.0);
+        for tile in 0..COUNT {
+            let distance = floats.minus(x[tile], center[tile]);
+            partial[tile] = match SQUARES {
+                true => floats.fma(distance, distance, partial[tile]),
+                false => floats.plus(partial[tile], distance),
+            };
+        }
     }
+    for (partial, sums) in partial.into_iter().zip(sums.chunks_mut(LANES)) {
+        let mut numbers = [0.0; LANES];
+        floats.store(partial, &mut numbers);
+        sums.iter_mut().zip(numbers).for_each(|(sum, part)| *sum += f64::from(part));
+    }
+}
+
+/// Reads numbers of so many vectors, of the last of which there may be fewer, and `rest` behind them.
+#[inline(always)]
+fn load<F: Floats, const COUNT: usize>(floats: F, from: &[f32], rest: f32) -> [F::V; COUNT] {
+    let mut vectors = [floats.splat(rest); COUNT];
+    for (vector, from) in vectors.iter_mut().zip(from.chunks(LANES)) {
+        *vector = match from.first_chunk() {
+            Some(from) => floats.load(from),
+            None => floats.load_some(from, rest),
+        };
+    }
+    vectors
+}
+
+/// [`load`] of doubles, which are rounded.
+#[inline(always)]
+fn lanes<F: Floats, const COUNT: usize>(floats: F, from: &[f64], rest: f32) -> [F::V; COUNT] {
+    let mut numbers = [rest; CHANNELS];
+    numbers.iter_mut().zip(from).for_each(|(to, from)| *to = *from as f32);
+    load(floats, &numbers[..from.len()], rest)
 }
 
 /// Whole pixels that are normalised, whose channels have a center and a scale each.
@@ -161,38 +203,25 @@ struct Normalised<'a> {
     factors: [Option<&'a [f32]>; 2],
 }
 
-impl Loop for Normalised<'_> {
+impl WithFloats for Normalised<'_> {
+    type Output = ();
+
     #[inline(always)]
-    fn run(self) {
+    fn run<F: Floats>(self, floats: F) {
         let Normalised { input, out, statistics: [centers, scales], factors: [weight, bias] } = self;
         let channels = centers.len();
-        for first in (0..channels).step_by(CHANNELS) {
-            let count = CHANNELS.min(channels - first);
-            let (mut center, mut scale) = ([0.0; CHANNELS], [0.0; CHANNELS]);
-            let (mut factor, mut offset) = ([1.0; CHANNELS], [0.0; CHANNELS]);
-            center.iter_mut().zip(&centers[first..]).for_each(|(to, from)| *to = *from as f32);
-            scale.iter_mut().zip(&scales[first..]).for_each(|(to, from)| *to = *from as f32);
-            if let Some(weight) = weight {
-                factor[..count].copy_from_slice(&weight[first..first + count]);
-            }
-            if let Some(bias) = bias {
-                offset[..count].copy_from_slice(&bias[first..first + count]);
-            }
+        for first in (0..channels).step_by(LANES) {
+            let here = first..channels.min(first + LANES);
+            let [center] = lanes::<F, 1>(floats, &centers[here.clone()], 0.0);
+            let [scale] = lanes::<F, 1>(floats, &scales[here.clone()], 0.0);
+            let [factor] = load::<F, 1>(floats, weight.map_or(&[], |weight| &weight[here.clone()]), 1.0);
+            let [offset] = load::<F, 1>(floats, bias.map_or(&[], |bias| &bias[here.clone()]), 0.0);
             for (from, to) in input.chunks_exact(channels).zip(out.chunks_exact_mut(channels)) {
-                let (from, to) = (&from[first..first + count], &mut to[first..first + count]);
-                match (<&[f32; CHANNELS]>::try_from(from), <&mut [f32; CHANNELS]>::try_from(&mut *to)) {
-                    (Ok(from), Ok(to)) => scaled(from, to, [&center, &scale, &factor, &offset]),
-                    _ => scaled(from, to, [&center, &scale, &factor, &offset]),
-                }
+                let [x] = load::<F, 1>(floats, &from[here.clone()], 0.0);
+                let x = floats.fma(floats.minus(x, center), scale, floats.splat(-0.0));
+                write(floats, floats.fma(x, factor, offset), &mut to[here.clone()]);
             }
         }
-    }
-}
-
-#[inline(always)]
-fn scaled(from: &[f32], to: &mut [f32], [center, scale, factor, offset]: [&[f32; CHANNELS]; 4]) {
-    for (lane, (from, to)) in from.iter().zip(to).enumerate().take(CHANNELS) {
-        *to = (from - center[lane]) * scale[lane] * factor[lane] + offset[lane];
     }
 }
 

@@ -79,7 +79,57 @@ impl WithFloats for Transpose<'_, f32> {
 
     #[inline(always)]
     fn run<F: Floats>(self, floats: F) {
-        self.tiles(Registers(floats));
+        let Transpose { from, stride, to, rows } = self;
+        let columns = to.len() / rows;
+        // Along the shorter side first: what is read or written next is near.
+        let (outer, inner) = if rows < columns { (columns, rows) } else { (rows, columns) };
+        for outer in (0..outer).step_by(LANES) {
+            for inner in (0..inner).step_by(LANES) {
+                let (top, first) = if rows < columns { (inner, outer) } else { (outer, inner) };
+                // The last rows begin early enough to be as many.
+                let (top, wide) = (top.min(rows.saturating_sub(LANES)), LANES.min(columns - first));
+                let to = &mut to[first * rows..][..wide * rows];
+                let from = &from[top * stride + first..];
+                match wide == LANES && rows >= LANES {
+                    true => square::<F, true>(floats, from, stride, to, [rows, top]),
+                    false => square::<F, false>(floats, from, stride, to, [rows, top]),
+                }
+            }
+        }
+    }
+}
+
+/// Writes columns of `rows` elements each from the row `top` on, which come of as many rows as a square has, `stride` elements
+/// apart. Of a square that is not `WHOLE` there may be fewer columns, or rows.
+#[inline(always)]
+fn square<F: Floats, const WHOLE: bool>(
+    floats: F,
+    from: &[f32],
+    stride: usize,
+    to: &mut [f32],
+    [rows, top]: [usize; 2],
+) {
+    let tall = if WHOLE { LANES } else { LANES.min(rows - top) };
+    let mut square = [floats.splat(0.0); LANES];
+    for row in 0..LANES {
+        // Behind the last columns there are elements of the next row, or none.
+        let numbers = if WHOLE || row < tall { &from[row * stride..] } else { &[] };
+        square[row] = match numbers.first_chunk() {
+            Some(numbers) => floats.load(numbers),
+            None if WHOLE => square[row],
+            None => floats.load_some(numbers, 0.0),
+        };
+    }
+    let columns = floats.transposed(square);
+    for column in 0..LANES {
+        let to = match to.get_mut(column * rows + top..) {
+            Some(to) if WHOLE || !to.is_empty() => to,
+            _ => break,
+        };
+        match to[..tall].first_chunk_mut() {
+            Some(to) => floats.store(columns[column], to),
+            None => floats.store_some(columns[column], &mut to[..tall]),
+        }
     }
 }
 
@@ -115,21 +165,9 @@ impl<T: bytemuck::Pod> Turn<T, TILE> for Halves {
     }
 }
 
-/// Squares of floats, or of four bytes each, that stay in registers.
+/// Squares of four bytes each that stay in registers.
 #[derive(Clone, Copy)]
 struct Registers<F>(F);
-
-impl<F: Floats> Turn<f32, LANES> for Registers<F> {
-    #[inline(always)]
-    fn turn(self, rows: [&[f32; LANES]; LANES], _: usize, mut write: impl FnMut(&[f32; LANES])) {
-        let columns = self.0.transposed(rows.map(|row| self.0.load(row)));
-        for numbers in columns {
-            let mut line = [0.0; LANES];
-            self.0.store(numbers, &mut line);
-            write(&line);
-        }
-    }
-}
 
 /// Bytes of a row of floats.
 const BYTES: usize = LANES * size_of::<f32>();
@@ -157,11 +195,6 @@ fn copy_end<T: Copy>(to: &mut [T], numbers: &[T]) {
     to.copy_from_slice(&numbers[..to.len()]);
 }
 
-/// Starts of tiles of `tile` rows or columns: one after the other, and the last so that it is whole, if there are so many.
-fn starts(len: usize, tile: usize) -> impl Iterator<Item = usize> {
-    (0..len).step_by(tile).map(move |start| start.min(len.saturating_sub(tile)))
-}
-
 impl<T: bytemuck::Pod> Transpose<'_, T> {
     /// Tiles of whole rows and columns: elements behind the rows of a tile are read where there are any, and not written;
     /// what is written behind its columns is overwritten by those that follow.
@@ -170,10 +203,11 @@ impl<T: bytemuck::Pod> Transpose<'_, T> {
         let Transpose { from, stride, to, rows } = self;
         let columns = to.len() / rows;
         let mut spare = [[T::zeroed(); COLUMNS]; TILE];
-        for first in starts(columns, COLUMNS) {
-            let wide = COLUMNS.min(columns - first);
-            let to = &mut to[first * rows..][..wide * rows];
-            for top in starts(rows, TILE) {
+        // The last rows begin early enough to be as many.
+        for top in (0..rows).step_by(TILE).map(|top| top.min(rows.saturating_sub(TILE))) {
+            for first in (0..columns).step_by(COLUMNS) {
+                let wide = COLUMNS.min(columns - first);
+                let to = &mut to[first * rows..][..wide * rows];
                 let (tall, from) = (TILE.min(rows - top), &from[top * stride + first..]);
                 let line = |row: usize| &from[row.wrapping_mul(stride)..];
                 // At the end of the memory there may be nothing behind a row.

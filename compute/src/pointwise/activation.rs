@@ -2,7 +2,7 @@
 
 use edgepack_format::scalar::ScalarType;
 
-use super::exponential::{GELU, GELU_TANH, SIGMOID, SILU};
+use super::exponential::{Elu, GELU, GELU_TANH, SIGMOID, SILU};
 use super::{Body, Lane, Params, Values, loops};
 use crate::float::Float;
 use crate::number::Compute;
@@ -16,7 +16,7 @@ loops! {
         let scaled = a.times(p[0]);
         if a.less_or_same(C::ZERO) { scaled } else { a }
     };
-    pub elu: float<C: Float> -> C, |p; a| {
+    elu_plain: float<C: Float> -> C, |p; a| {
         let [alpha, scale, input_scale] = p;
         if a.less_or_same(C::ZERO) { a.times(input_scale).exp_m1().times(alpha.times(scale)) } else { a.times(scale) }
     };
@@ -58,6 +58,19 @@ pub fn hard_swish(compute: ScalarType) -> Option<Body> {
         }
     }
     (compute == ScalarType::FLOAT).then_some(Body { run, result: ScalarType::FLOAT })
+}
+
+/// Picks the loop of `scale * a`, or `alpha * scale * (exp(input_scale * a) - 1)` where `a` is not greater than zero, of these three
+/// numbers; vectorised for `f32` and a positive `input_scale`.
+pub fn elu(compute: ScalarType) -> Option<Body> {
+    fn run(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+        match (Elu::of(params.of()), elu_plain(ScalarType::FLOAT)) {
+            (Some(elu), _) => elu.map(lanes, out),
+            (None, Some(plain)) => (plain.run)(params, lanes, out),
+            (None, None) => {}
+        }
+    }
+    if compute == ScalarType::FLOAT { Some(Body { run, result: ScalarType::FLOAT }) } else { elu_plain(compute) }
 }
 
 /// Picks the loop of `a * (1 + erf(a / sqrt(2))) / 2`, vectorised for `f32`.

@@ -4,7 +4,7 @@
 use edgepack_format::scalar::ScalarType;
 
 use super::{Body, Lane, Params, Values};
-use crate::simd::exponential::{exponential, two_to};
+use crate::simd::exponential::{Exponential, exponential, two_to};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, Vectors, WithFloats};
 
@@ -24,13 +24,13 @@ pub(super) const GELU: Body = Body { run: run::<Gelu>, result: ScalarType::FLOAT
 pub(super) const GELU_TANH: Body = Body { run: run::<GeluTanh>, result: ScalarType::FLOAT };
 
 /// A function of single numbers; what there is of it must be inlined.
-trait Function: Copy + Default {
+trait Function: Copy {
     /// Its values of some vectors.
     fn values<F: Floats, const COUNT: usize>(self, floats: F, x: [F::V; COUNT]) -> [F::V; COUNT];
 }
 
 /// A function whose values are computed one vector after another.
-trait Single: Copy + Default {
+trait Single: Copy {
     fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V;
 }
 
@@ -59,11 +59,37 @@ struct Gelu;
 #[derive(Clone, Copy, Default)]
 struct GeluTanh;
 
+/// `scale * x`, or `negative * (exp(input_scale * x) - 1)` where that is not greater than zero.
+#[derive(Clone, Copy)]
+pub(super) struct Elu {
+    negative: f32,
+    scale: f32,
+    input_scale: f32,
+}
+
+impl Elu {
+    /// The function of `alpha`, `scale` and `input_scale`; `None` unless the last is positive, so that exponentials are at most 1.
+    pub(super) fn of([alpha, scale, input_scale]: [f32; 3]) -> Option<Elu> {
+        let fits = input_scale > 0.0 && input_scale.is_finite();
+        fits.then_some(Elu { negative: alpha * scale, scale, input_scale })
+    }
+
+    /// Writes its values.
+    pub(super) fn map(self, lanes: &[Lane<'_>], out: &mut [u8]) {
+        map(self, lanes, out);
+    }
+}
+
 /// Vectors whose values are computed together.
 const TOGETHER: usize = 4;
 
-fn run<N: Function>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-    let (function, out) = (N::default(), bytemuck::cast_slice_mut(out));
+fn run<N: Function + Default>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+    map(N::default(), lanes, out);
+}
+
+/// Writes the values of a function.
+fn map(function: impl Function, lanes: &[Lane<'_>], out: &mut [u8]) {
+    let out = bytemuck::cast_slice_mut(out);
     match lanes[0].values::<f32>() {
         Values::Each(input) => FloatPath::best().run(Each { function, input, out }),
         Values::One(x) => {
@@ -155,6 +181,24 @@ impl WithFloats for InPlace<'_> {
     }
 }
 
+impl Single for Elu {
+    #[inline(always)]
+    fn value<F: Vectors>(self, floats: F, x: F::V) -> F::V {
+        let (zero, one, minus_zero) = (floats.splat(0.0), floats.splat(1.0), floats.splat(-0.0));
+        let below = floats.fma(x, floats.splat(-self.input_scale), minus_zero);
+        let exp = exponential(floats, floats.at_least(zero, below));
+        let less = floats.fma(near_to_one(floats, &exp), exp.power, floats.fma(one, exp.power, floats.splat(-1.0)));
+        let above = floats.fma(floats.at_least(zero, x), floats.splat(self.scale), minus_zero);
+        floats.fma(less, floats.splat(self.negative), above)
+    }
+}
+
+/// `exp(-r) - 1` of the rest `r` of an exponential, exact near to 0, too.
+#[inline(always)]
+fn near_to_one<F: Vectors>(floats: F, exp: &Exponential<F::V>) -> F::V {
+    floats.fma(exp.polynomial, exp.square, floats.fma(floats.splat(-1.0), exp.rest, floats.splat(-0.0)))
+}
+
 impl Single for Tanh {
     /// `(exp(2x) - 1) / (exp(2x) + 1)`, of which the former is exact near to 0, too.
     #[inline(always)]
@@ -164,9 +208,7 @@ impl Single for Tanh {
         let bounded = floats.at_most(floats.splat(20.0), floats.at_least(floats.splat(-20.0), x));
         let doubled = floats.fma(bounded, floats.splat(-2.0), floats.splat(-0.0));
         let exp = exponential(floats, doubled);
-        let negative = floats.fma(floats.splat(-1.0), exp.rest, floats.splat(-0.0));
-        let near = floats.fma(exp.polynomial, exp.square, negative);
-        let less = floats.fma(near, exp.power, floats.fma(one, exp.power, floats.splat(-1.0)));
+        let less = floats.fma(near_to_one(floats, &exp), exp.power, floats.fma(one, exp.power, floats.splat(-1.0)));
         floats.over(less, floats.fma(one, less, floats.splat(2.0)))
     }
 }
@@ -270,6 +312,33 @@ mod tests {
             path.run(Each { function: Tanh, input: &[f32::NAN, 1.0, f32::NAN], out: &mut nan });
             assert!(nan[0].is_nan() && (nan[1] - 0.761_594_2).abs() < 1e-6 && nan[2].is_nan(), "{path:?}: {nan:?}");
         }
+    }
+
+    #[test]
+    fn exponential_units_are_near_to_the_exact_ones_on_every_path() {
+        let mut x: Vec<f32> = (-9000..9000).map(|i| i as f32 * 0.0097).collect();
+        x.extend((0..140).flat_map(|i| [2f32.powi(i - 130) * 1.37, -2f32.powi(i - 130) * 1.91]));
+        x.extend([f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -0.0, 88.7, -88.7]);
+        for numbers in [[1.0, 1.0, 1.0], [1.673_263_2, 1.050_701, 1.0], [0.5, -2.0, 3.0]] {
+            let [alpha, scale, input_scale] = numbers.map(f64::from);
+            let function = Elu::of(numbers).unwrap();
+            for path in FloatPath::all().into_iter().flatten() {
+                let mut out = vec![f32::NAN; x.len()];
+                path.run(Each { function, input: &x, out: &mut out });
+                for (&x, &y) in x.iter().zip(&out) {
+                    let want = match f64::from(x) {
+                        x if x > 0.0 => x * scale,
+                        x => (x * input_scale).exp_m1() * alpha * scale,
+                    };
+                    let near = f64::from(y) == want || (f64::from(y) - want).abs() <= 4e-7 * want.abs() + 1e-38;
+                    assert!(near || want.abs() > f64::from(f32::MAX), "{path:?}: {numbers:?}, {x}: {y}, not {want}");
+                }
+                let mut nan = [0.0; 2];
+                path.run(Each { function, input: &[f32::NAN, 1.0], out: &mut nan });
+                assert!(nan[0].is_nan() && nan[1] == numbers[1], "{path:?}: {nan:?}");
+            }
+        }
+        assert!([0.0, -1.0, f32::NAN, f32::INFINITY].iter().all(|&x| Elu::of([1.0, 1.0, x]).is_none()));
     }
 
     #[test]

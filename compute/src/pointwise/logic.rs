@@ -2,7 +2,7 @@
 
 use edgepack_format::scalar::{Bool, ScalarType};
 
-use super::{Body, Lane, Mapped, Params, loops, with_class};
+use super::{Body, Lane, Mapped, Params, Values, loops, map1, with_class};
 use crate::number::Compute;
 
 /// Integers and BOOL as patterns of bits.
@@ -95,6 +95,9 @@ loops! {
 /// Picks the loop of `if mask { a } else { b }`; the mask comes first and is BOOL.
 pub fn choose(compute: ScalarType) -> Option<Body> {
     fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+        if let Values::One(mask) = lanes[0].values::<Bool>() {
+            return map1(&lanes[if mask.get() { 1 } else { 2 }..], out, |x: C| x);
+        }
         let choose = |mask: Bool, a: C, b: C| if mask.get() { a } else { b };
         Mapped::<(Bool, C, C), _>::of(lanes, out, choose).run_as::<C>();
     }
@@ -107,6 +110,9 @@ pub fn choose(compute: ScalarType) -> Option<Body> {
 /// Picks the loop of `if mask { value } else { a }`; the mask comes second and is BOOL.
 pub fn masked(compute: ScalarType) -> Option<Body> {
     fn run<C: Compute>(_: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
+        if let Values::One(mask) = lanes[1].values::<Bool>() {
+            return map1(&lanes[if mask.get() { 2 } else { 0 }..], out, |x: C| x);
+        }
         let choose = |a: C, mask: Bool, value: C| if mask.get() { value } else { a };
         Mapped::<(C, Bool, C), _>::of(lanes, out, choose).run_as::<C>();
     }

@@ -161,6 +161,12 @@ pub fn map3<A: Pod, B: Pod, C: Pod, R: Pod>(lanes: &[Lane<'_>], out: &mut [u8], 
         (Values::Each(a), Values::Each(b), Values::Each(c)) => {
             out.iter_mut().zip(a).zip(b).zip(c).for_each(|(((out, &a), &b), &c)| *out = f(a, b, c));
         }
+        (Values::Each(a), Values::Each(b), Values::One(c)) => {
+            out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = f(a, b, c));
+        }
+        (Values::Each(a), Values::One(b), Values::Each(c)) => {
+            out.iter_mut().zip(a).zip(c).for_each(|((out, &a), &c)| *out = f(a, b, c));
+        }
         (Values::Each(a), Values::One(b), Values::One(c)) => {
             out.iter_mut().zip(a).for_each(|(out, &a)| *out = f(a, b, c));
         }

@@ -24,17 +24,14 @@ impl<R: Reduce> WithFloats for Row<'_, '_, R> {
     #[inline(always)]
     fn run<F: Floats>(mut self, floats: F) {
         let Windows { out: to, axes: [_, _, right], .. } = self.windows;
-        let (channels, width) = (to.channels.0, to.sizes[2]);
-        // Places whose windows are inside of the line, if so many are computed together.
-        let mut inside = 0..0;
-        if let Axis::Sliding(slide) = *right
-            && channels >= VECTOR
-        {
+        let (width, mut inside) = (to.sizes[2], 0..0);
+        if let Axis::Sliding(slide) = *right {
             let Slide { input, kernel, stride, padding, dilation } = slide;
             let left = padding.div_ceil(stride).min(width);
             let end = (input + padding).checked_sub(slide.reach()).map_or(0, |free| free / stride + 1).min(width);
-            if end >= left + PIXELS {
+            if end >= left + PIXELS && self.has_vectors(&slide, end) {
                 inside = left..end;
+                self.each(floats, 0..left);
                 match (kernel, stride, dilation) {
                     (2, 1, 1) => self.near::<F, 2, 1>(floats, &inside, padding),
                     (2, 2, 1) => self.near::<F, 2, 2>(floats, &inside, padding),
@@ -47,11 +44,29 @@ impl<R: Reduce> WithFloats for Row<'_, '_, R> {
                 }
             }
         }
-        for x in (0..inside.start).chain(inside.end..width) {
+        self.each(floats, inside.end..width);
+    }
+}
+
+impl<R: Reduce> Row<'_, '_, R> {
+    /// Returns whether a vector can be read of all that windows before the place `end` meet: where pixels have fewer channels,
+    /// of the pixels behind them, too.
+    fn has_vectors(&self, slide: &Slide, end: usize) -> bool {
+        let Windows { input, axes: [_, down, _], .. } = self.windows;
+        let (channels, height) = (input.channels.0, down.taps(self.y));
+        let line = (height.first + height.count.saturating_sub(1) * down.dilation()) * input.strides[1];
+        let last = (end - 1) * slide.stride + slide.reach() - 1 - slide.padding;
+        channels >= VECTOR || line + last * channels + VECTOR <= self.data.len()
+    }
+
+    /// Places one by one. What is written behind the channels of a place is written again with the next one.
+    #[inline(always)]
+    fn each<F: Floats>(&mut self, floats: F, places: Range<usize>) {
+        let channels = self.windows.out.channels.0;
+        for x in places {
             let mut first = 0;
             while first < channels {
-                // The last vector begins early enough to be whole, if there are so many channels. What is written behind fewer
-                // is written again with the next place.
+                // The last vector begins early enough to be whole, if there are so many channels.
                 first = first.min(channels.saturating_sub(VECTOR));
                 let result = self.windows.reduced(floats, self.data, self.reduce, [self.y, x, first]);
                 write(floats, result, &mut self.out[x * channels + first..]);
@@ -142,7 +157,7 @@ impl<R: Reduce> Row<'_, '_, R> {
         let mut first = 0;
         while first < channels {
             // The last vector begins early enough to be whole.
-            first = first.min(channels - VECTOR);
+            first = first.min(channels.saturating_sub(VECTOR));
             f(self, first);
             first += VECTOR;
         }
@@ -193,9 +208,8 @@ impl<F: Floats, R: Reduce, const WIDTH: usize, const STRIDE: usize> Apart<F> for
                 if R::ANY_ORDER {
                     all[pixel] = across::<F, R, WIDTH>(floats, *reduce, all[pixel], &columns[pixel * STRIDE..]);
                 }
-                if let Some(out) = out[(x + pixel) * channels + first..].first_chunk_mut() {
-                    floats.store(reduce.finish(floats, all[pixel], inside, around), out);
-                }
+                let result = reduce.finish(floats, all[pixel], inside, around);
+                write(floats, result, &mut out[(x + pixel) * channels + first..]);
             });
         }
     }
@@ -244,9 +258,8 @@ impl<F: Floats, R: Reduce> Apart<F> for Inside<'_, '_, '_, R> {
                 }
             }
             each_row!(pixel < PIXELS => {
-                if let Some(out) = out[(x + pixel) * channels + first..].first_chunk_mut() {
-                    floats.store(reduce.finish(floats, all[pixel], inside, around), out);
-                }
+                let result = reduce.finish(floats, all[pixel], inside, around);
+                write(floats, result, &mut out[(x + pixel) * channels + first..]);
             });
         }
     }
