@@ -52,12 +52,12 @@ impl Steps {
     /// The least elements of runs that are worth a step of their own.
     const LEAST: usize = 128;
 
-    /// The steps with one more operand that is to be gathered, whose elements come again after a period, and whose runs have so
-    /// many elements.
-    pub(super) fn with(self, period: Option<usize>, runs: usize) -> Steps {
-        match (self, period) {
-            (Steps::Blocks, Some(period @ 1..=BLOCK)) => Steps::Periods(period),
-            (Steps::Blocks | Steps::Runs, _) if runs >= Steps::LEAST => Steps::Runs,
+    /// The steps for the operands before, if one is gathered, and one more that is: its elements come again after a period, and
+    /// its runs have so many elements.
+    pub(super) fn with(before: Option<Steps>, period: Option<usize>, runs: usize) -> Steps {
+        match (before, period) {
+            (None, Some(period @ 1..=BLOCK)) => Steps::Periods(period),
+            (None | Some(Steps::Runs), _) if runs >= Steps::LEAST => Steps::Runs,
             _ => Steps::Blocks,
         }
     }

@@ -268,7 +268,7 @@ impl Run for Elementwise {
             inputs[index] = Some(tensor);
         }
         let mut sources = [const { Source::Constant }; MAX_INPUTS];
-        let (mut whole, mut steps) = (self.store.is_none(), Steps::Blocks);
+        let (mut whole, mut steps) = (self.store.is_none(), None);
         for index in 0..spec.inputs.len() {
             let (Some(walk), Some(tensor)) = (&walks[index], inputs[index]) else { continue };
             let (width, bytes) = (tensor.dtype.size().unwrap_or(1), tensor.bytes());
@@ -289,7 +289,7 @@ impl Run for Elementwise {
                 Some(convert) if walk.is_linear() && aligned => Source::Converted(bytes, width, convert),
                 convert => {
                     let runs = if convert.is_none() && aligned { walk.run() } else { 0 };
-                    steps = steps.with(walk.period(), runs);
+                    steps = Some(Steps::with(steps, walk.period(), runs));
                     Source::Gathered(walk.cursor(), bytes, width, convert)
                 }
             };
@@ -319,7 +319,7 @@ impl Run for Elementwise {
             return Ok(());
         }
 
-        let (params, constants) = (&params, &constants);
+        let (params, constants, steps) = (&params, &constants, steps.unwrap_or(Steps::Blocks));
         let blocks = Blocks { of: self, params, sources: &sources[..inputs], constants, steps, out_width };
         if self.never_divides_by_zero() && pays(out.len()) {
             let unit = BLOCK * out_width;

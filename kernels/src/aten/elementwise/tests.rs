@@ -87,7 +87,7 @@ fn orders(rank: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn sums_agree_with_plain_loops_for_all_shapes_and_types() {
-    let shapes: [(&[usize], &[usize]); 12] = [
+    let shapes: [(&[usize], &[usize]); 17] = [
         // Stored alike, and with as many elements but stored in another order.
         (&[2, 3, 4, 5], &[1, 1, 1, 1]),
         (&[1, 1, 6], &[1, 6]),
@@ -101,6 +101,13 @@ fn sums_agree_with_plain_loops_for_all_shapes_and_types() {
         (&[0, 3], &[1, 3]),
         (&[1], &[1, 1]),
         (&[700], &[2, 1]),
+        // Runs of one element, of neighbours, and of both.
+        (&[2, 3, 300], &[3, 1]),
+        (&[2, 600], &[600]),
+        (&[3, 1], &[200]),
+        // One operand comes again in every block, the other does not.
+        (&[20, 1, 4, 1], &[1, 3, 1, 5]),
+        (&[1, 3, 1, 5], &[20, 1, 4, 1]),
     ];
     let mut runs = 0;
     for (a_sizes, b_sizes) in shapes {
