@@ -181,7 +181,7 @@ impl<R: Reduce> WithFloats for Band<'_, '_, R> {
 /// Vectors of results of which each tap is met before the next.
 const TOGETHER: usize = 4;
 
-/// What results of windows over a band are computed with.
+/// Operands of the results of windows over a band.
 #[derive(Clone, Copy)]
 struct Line<'a, F, R> {
     floats: F,

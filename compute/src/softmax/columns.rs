@@ -41,7 +41,7 @@ impl<const LOG: bool> WithFloats for Columns<'_, LOG> {
     }
 }
 
-/// What is known of the columns of a strip.
+/// Facts about the columns of a strip.
 struct Strip {
     greatest: [[f32; LANES]; STRIP / LANES],
     /// The sums of the exponentials; at last what exponentials are multiplied with, or the logarithms.
