@@ -120,15 +120,14 @@ fn square<F: Floats, const WHOLE: bool>(
             None => floats.load_some(numbers, 0.0),
         };
     }
-    let columns = floats.transposed(square);
-    for column in 0..LANES {
+    for (column, numbers) in floats.transposed(square).into_iter().enumerate() {
         let to = match to.get_mut(column * rows + top..) {
             Some(to) if WHOLE || !to.is_empty() => to,
             _ => break,
         };
         match to[..tall].first_chunk_mut() {
-            Some(to) => floats.store(columns[column], to),
-            None => floats.store_some(columns[column], &mut to[..tall]),
+            Some(to) => floats.store(numbers, to),
+            None => floats.store_some(numbers, &mut to[..tall]),
         }
     }
 }
