@@ -112,8 +112,11 @@ fn square<F: Floats, const WHOLE: bool>(
     let tall = if WHOLE { LANES } else { LANES.min(rows - top) };
     let mut square = [floats.splat(0.0); LANES];
     for row in 0..LANES {
+        if !WHOLE && row >= tall {
+            break;
+        }
         // Behind the last columns there are elements of the next row, or none.
-        let numbers = if WHOLE || row < tall { &from[row * stride..] } else { &[] };
+        let numbers = &from[row * stride..];
         square[row] = match numbers.first_chunk() {
             Some(numbers) => floats.load(numbers),
             None if WHOLE => square[row],

@@ -82,6 +82,10 @@ impl Vectors for Avx2Floats {
 
     #[inline(always)]
     fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        // There may be no memory where nothing is read, and the instruction takes long to find that out.
+        if from.is_empty() {
+            return self.splat(rest);
+        }
         let mut numbers = self.splat(rest);
         for (half, numbers) in numbers.iter_mut().enumerate() {
             // SAFETY: only numbers that are there are read, and the token exists.

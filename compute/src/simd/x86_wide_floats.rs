@@ -96,6 +96,10 @@ impl Vectors for Avx512Floats {
 
     #[inline(always)]
     fn load_some(self, from: &[f32], rest: f32) -> Self::V {
+        // There may be no memory where nothing is read, and the instruction takes long to find that out.
+        if from.is_empty() {
+            return self.splat(rest);
+        }
         // SAFETY: only numbers that are there are read, and the token exists.
         unsafe { _mm512_mask_loadu_ps(_mm512_set1_ps(rest), first_lanes(from.len()), from.as_ptr()) }
     }
