@@ -1,18 +1,78 @@
 //! Element-wise operators block by block: operands that are not stored as the output is are gathered, or read where they are for
 //! as long as they are one element or follow each other.
 
-use edgepack_compute::pointwise::{Lane, Params};
+use std::sync::Arc;
+
+use edgepack_compute::epilogue::Epilogue;
+use edgepack_compute::pointwise::{Lane, Loop, Params};
 use edgepack_compute::transfer::Converter;
 use edgepack_compute::walk::Cursor;
 use edgepack_executor::kernel::KernelError;
 use edgepack_format::finding::ErrorCode;
+use edgepack_format::scalar::ScalarType;
 
-use super::engine::Elementwise;
 use super::fixed::BLOCK;
-use super::spec::MAX_INPUTS;
+use super::spec::{Input, MAX_INPUTS, Spec, name};
 
 /// Bytes of a block of the widest type.
 pub(super) const BLOCK_BYTES: usize = BLOCK * 16;
+
+/// A call of the loop of an operator: what is known when the method is loaded.
+pub(super) struct Call {
+    pub(super) spec: &'static Spec,
+    pub(super) run: Loop,
+    /// Types of the elements that the loop reads, and of those that it writes.
+    pub(super) compute: ScalarType,
+    pub(super) result: ScalarType,
+    /// The conversion of the loop's results to those of the output, if they differ.
+    pub(super) store: Option<Store>,
+}
+
+impl Call {
+    pub(super) fn lane_type(&self, index: usize) -> ScalarType {
+        if matches!(self.spec.inputs[index], Input::Mask(_)) { ScalarType::BOOL } else { self.compute }
+    }
+
+    pub(super) fn never_divides_by_zero(&self) -> bool {
+        self.spec.divisor.is_none() || self.compute.is_floating()
+    }
+
+    pub(super) fn check_divisor(&self, lanes: &[Lane<'_>]) -> Result<(), KernelError> {
+        let Some(index) = self.spec.divisor else { return Ok(()) };
+        if self.never_divides_by_zero() {
+            return Ok(());
+        }
+        let width = self.compute.size().unwrap_or(1);
+        let lane = lanes[index];
+        let bytes = if lane.constant { &lane.bytes[..width] } else { lane.bytes };
+        let zero = match width {
+            1 => bytes.contains(&0),
+            2 => bytemuck::cast_slice::<u8, u16>(bytes).contains(&0),
+            4 => bytemuck::cast_slice::<u8, u32>(bytes).contains(&0),
+            _ => bytemuck::cast_slice::<u8, u64>(bytes).contains(&0),
+        };
+        if zero {
+            let name = name(self.spec.schema, self.spec.inputs[index].arg());
+            return Err(KernelError::argument(format!("`{name}` holds a 0, integers cannot be divided by it")));
+        }
+        Ok(())
+    }
+}
+
+/// A conversion of the loop's results to those of the output.
+pub(super) enum Store {
+    Converted(Converter),
+    Fused(Arc<Epilogue>),
+}
+
+impl Store {
+    pub(super) fn run(&self, from: &[u8], to: &mut [u8]) {
+        match self {
+            Store::Converted(convert) => convert(from, to),
+            Store::Fused(epilogue) => epilogue.run(from, to),
+        }
+    }
+}
 
 /// Source of the elements of a lane.
 #[derive(Clone)]
@@ -65,7 +125,7 @@ impl Steps {
 
 /// The blocks of an output, and where their operands come from.
 pub(super) struct Blocks<'a> {
-    pub(super) of: &'a Elementwise,
+    pub(super) of: &'a Call,
     pub(super) params: &'a Params,
     pub(super) sources: &'a [Source<'a>],
     pub(super) constants: &'a [u128; MAX_INPUTS],

@@ -13,7 +13,7 @@ use edgepack_executor::with_element;
 use edgepack_format::scalar::ScalarType;
 use edgepack_format::tensor::Dims;
 
-use super::blocks::{BLOCK_BYTES, Blocks, Source, Steps};
+use super::blocks::{BLOCK_BYTES, Blocks, Call, Source, Steps, Store};
 use super::fixed::{BLOCK, Fixed};
 use super::spec::{Input, MAX_INPUTS, Spec, Types, name};
 use super::types::{self, Chosen};
@@ -23,38 +23,17 @@ use crate::promote::expect_fit;
 use edgepack_compute::epilogue::Epilogue;
 use edgepack_compute::layout::broadcast;
 use edgepack_compute::number::Number;
-use edgepack_compute::pointwise::{Lane, Loop, Params, complex};
+use edgepack_compute::pointwise::{Lane, Params, complex};
 use edgepack_compute::threads::{for_each_piece, pays};
 use edgepack_compute::transfer::Converter;
 use edgepack_compute::walk::Walk;
 
-/// An element-wise operator whose arguments were looked at.
-pub(super) struct Elementwise {
-    spec: &'static Spec,
-    pub(super) run: Loop,
-    compute: ScalarType,
-    pub(super) result: ScalarType,
+struct Elementwise {
+    call: Call,
     /// By input: the conversion to the type the loop reads, if it differs.
     load: [Option<Converter>; MAX_INPUTS],
-    /// The conversion of the loop's results to those of the output, if they differ.
-    pub(super) store: Option<Store>,
     /// The operands, if all about them is known when the method is loaded.
     fixed: Option<Fixed>,
-}
-
-/// A conversion of the loop's results to those of the output.
-pub(super) enum Store {
-    Converted(Converter),
-    Fused(Arc<Epilogue>),
-}
-
-impl Store {
-    pub(super) fn run(&self, from: &[u8], to: &mut [u8]) {
-        match self {
-            Store::Converted(convert) => convert(from, to),
-            Store::Fused(epilogue) => epilogue.run(from, to),
-        }
-    }
 }
 
 /// Looks at one instruction of an element-wise operator.
@@ -97,15 +76,8 @@ fn prepare_with(
         *load = conversion(dtype, target)?;
     }
     args.scratch((2 * spec.inputs.len() + 1) * BLOCK_BYTES);
-    let mut engine = Elementwise {
-        spec,
-        run: chosen.body.run,
-        compute: chosen.compute,
-        result: chosen.body.result,
-        load,
-        store,
-        fixed: None,
-    };
+    let call = Call { spec, run: chosen.body.run, compute: chosen.compute, result: chosen.body.result, store };
+    let mut engine = Elementwise { call, load, fixed: None };
     engine.fixed = engine.fixed(args)?;
     Ok(Box::new(engine))
 }
@@ -123,16 +95,16 @@ fn conversion(from: ScalarType, to: ScalarType) -> Result<Option<Converter>, Ker
 impl Elementwise {
     /// The operands, if all about them is known now.
     fn fixed(&self, args: &Prepare<'_>) -> Result<Option<Fixed>, KernelError> {
-        let converts = matches!(self.store, Some(Store::Converted(_))) || self.load.iter().any(Option::is_some);
-        if converts || !self.never_divides_by_zero() {
+        let converts = matches!(self.call.store, Some(Store::Converted(_))) || self.load.iter().any(Option::is_some);
+        if converts || !self.call.never_divides_by_zero() {
             return Ok(None);
         }
-        Fixed::of(args, self.spec, |index| self.lane_type(index).size().unwrap_or(1))
+        Fixed::of(args, self.call.spec, |index| self.call.lane_type(index).size().unwrap_or(1))
     }
 
     /// The operations behind the loop.
     fn epilogue(&self) -> Option<&Epilogue> {
-        match &self.store {
+        match &self.call.store {
             Some(Store::Fused(epilogue)) => Some(epilogue),
             _ => None,
         }
@@ -140,7 +112,7 @@ impl Elementwise {
 
     /// Gives the output the sizes that the inputs have in common.
     fn resize(&self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let spec = self.spec;
+        let spec = self.call.spec;
         let out = cx.meta(spec.out)?.sizes;
         let mut same = true;
         for input in spec.inputs {
@@ -165,12 +137,12 @@ impl Elementwise {
     /// The numbers among the inputs, in the type to compute in.
     fn constants(&self, cx: &KernelContext<'_>) -> Result<[u128; MAX_INPUTS], KernelError> {
         let mut constants = [0; MAX_INPUTS];
-        for (constant, input) in constants.iter_mut().zip(self.spec.inputs) {
+        for (constant, input) in constants.iter_mut().zip(self.call.spec.inputs) {
             *constant = match *input {
                 Input::Scalar(arg) => self.number(cx, arg)?,
                 Input::ScalarOr(arg, _) if !cx.is_none(arg) => self.number(cx, arg)?,
                 Input::TensorOr(arg, limit) | Input::ScalarOr(arg, limit) if cx.is_none(arg) => {
-                    limit.bits(self.compute).into()
+                    limit.bits(self.call.compute).into()
                 }
                 _ => continue,
             };
@@ -180,65 +152,36 @@ impl Elementwise {
 
     fn number(&self, cx: &KernelContext<'_>, arg: usize) -> Result<u128, KernelError> {
         let scalar = cx.scalar(arg)?;
-        if self.spec.types == Types::First {
-            let dtype = cx.meta(self.spec.inputs[0].arg())?.dtype;
-            expect_fit(name(self.spec.schema, arg), scalar, dtype)?;
+        if self.call.spec.types == Types::First {
+            let dtype = cx.meta(self.call.spec.inputs[0].arg())?.dtype;
+            expect_fit(name(self.call.spec.schema, arg), scalar, dtype)?;
         }
-        Ok(if self.compute.is_complex() {
-            complex::bits(scalar, self.compute)
+        Ok(if self.call.compute.is_complex() {
+            complex::bits(scalar, self.call.compute)
         } else {
-            scalar_bits(scalar, self.compute).into()
+            scalar_bits(scalar, self.call.compute).into()
         })
     }
 
     fn params(&self, cx: &KernelContext<'_>) -> Result<Params, KernelError> {
         let mut params = Params([Scalar::Int(0); 3]);
-        for (param, &arg) in params.0.iter_mut().zip(self.spec.params) {
+        for (param, &arg) in params.0.iter_mut().zip(self.call.spec.params) {
             *param = cx.scalar(arg)?;
         }
         Ok(params)
-    }
-
-    pub(super) fn lane_type(&self, index: usize) -> ScalarType {
-        if matches!(self.spec.inputs[index], Input::Mask(_)) { ScalarType::BOOL } else { self.compute }
-    }
-
-    fn never_divides_by_zero(&self) -> bool {
-        self.spec.divisor.is_none() || self.compute.is_floating()
-    }
-
-    pub(super) fn check_divisor(&self, lanes: &[Lane<'_>]) -> Result<(), KernelError> {
-        let Some(index) = self.spec.divisor else { return Ok(()) };
-        if self.never_divides_by_zero() {
-            return Ok(());
-        }
-        let width = self.compute.size().unwrap_or(1);
-        let lane = lanes[index];
-        let bytes = if lane.constant { &lane.bytes[..width] } else { lane.bytes };
-        let zero = match width {
-            1 => bytes.contains(&0),
-            2 => bytemuck::cast_slice::<u8, u16>(bytes).contains(&0),
-            4 => bytemuck::cast_slice::<u8, u32>(bytes).contains(&0),
-            _ => bytemuck::cast_slice::<u8, u64>(bytes).contains(&0),
-        };
-        if zero {
-            let name = name(self.spec.schema, self.spec.inputs[index].arg());
-            return Err(KernelError::argument(format!("`{name}` holds a 0, integers cannot be divided by it")));
-        }
-        Ok(())
     }
 }
 
 impl Run for Elementwise {
     fn run(&mut self, cx: &mut KernelContext<'_>) -> Result<(), KernelError> {
-        let spec = self.spec;
+        let spec = self.call.spec;
         if self.fixed.is_none() {
             self.resize(cx)?;
         }
         let params = self.params(cx)?;
         let mut constants = self.constants(cx)?;
         if let Some(fixed) = &self.fixed
-            && fixed.run(cx, spec, self.run, (&params, &constants), self.epilogue())?
+            && fixed.run(cx, spec, self.call.run, (&params, &constants), self.epilogue())?
         {
             return Ok(());
         }
@@ -268,7 +211,7 @@ impl Run for Elementwise {
             inputs[index] = Some(tensor);
         }
         let mut sources = [const { Source::Constant }; MAX_INPUTS];
-        let (mut whole, mut steps) = (self.store.is_none(), None);
+        let (mut whole, mut steps) = (self.call.store.is_none(), None);
         for index in 0..spec.inputs.len() {
             let (Some(walk), Some(tensor)) = (&walks[index], inputs[index]) else { continue };
             let (width, bytes) = (tensor.dtype.size().unwrap_or(1), tensor.bytes());
@@ -280,7 +223,7 @@ impl Run for Elementwise {
                     match convert {
                         None => constant[..width].copy_from_slice(first),
                         Some(convert) => {
-                            convert(first, &mut constant[..self.lane_type(index).size().unwrap_or(1)]);
+                            convert(first, &mut constant[..self.call.lane_type(index).size().unwrap_or(1)]);
                         }
                     }
                     Source::Constant
@@ -299,7 +242,9 @@ impl Run for Elementwise {
         let inputs = spec.inputs.len();
         if whole {
             let widths: [usize; MAX_INPUTS] =
-                std::array::from_fn(|index| if index < inputs { self.lane_type(index).size().unwrap_or(1) } else { 0 });
+                std::array::from_fn(
+                    |index| if index < inputs { self.call.lane_type(index).size().unwrap_or(1) } else { 0 },
+                );
             let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
             for ((lane, source), constant) in lanes.iter_mut().zip(&sources).zip(&constants) {
                 *lane = match source {
@@ -307,21 +252,21 @@ impl Run for Elementwise {
                     _ => Lane { bytes: bytemuck::bytes_of(constant), constant: true },
                 };
             }
-            self.check_divisor(&lanes)?;
+            self.call.check_divisor(&lanes)?;
             for_each_piece(out, out_width, |start, out| {
                 let (first, len) = (start / out_width, out.len() / out_width);
                 let mut lanes = lanes;
                 for (lane, width) in lanes.iter_mut().zip(widths).filter(|(lane, _)| !lane.constant) {
                     lane.bytes = &lane.bytes[first * width..][..len * width];
                 }
-                (self.run)(&params, &lanes[..inputs], out);
+                (self.call.run)(&params, &lanes[..inputs], out);
             });
             return Ok(());
         }
 
         let (params, constants, steps) = (&params, &constants, steps.unwrap_or(Steps::Blocks));
-        let blocks = Blocks { of: self, params, sources: &sources[..inputs], constants, steps, out_width };
-        if self.never_divides_by_zero() && pays(out.len()) {
+        let blocks = Blocks { of: &self.call, params, sources: &sources[..inputs], constants, steps, out_width };
+        if self.call.never_divides_by_zero() && pays(out.len()) {
             let unit = BLOCK * out_width;
             for_each_piece(out, unit, |start, out| {
                 let mut buffers = [[0u128; BLOCK]; 2 * MAX_INPUTS + 1];
