@@ -11,7 +11,7 @@ use crate::number::{Cast, Compute, Number, as_floats};
 use crate::parts::{PARTS, joined};
 use crate::simd::float_path::FloatPath;
 use crate::simd::floats::{Floats, LANES, WithFloats};
-use crate::simd::sums::sum;
+use crate::simd::sums::{STRETCH, sum};
 
 /// An operation that folds elements into one accumulator.
 pub trait Fold<T> {
@@ -35,8 +35,6 @@ pub trait Fold<T> {
     }
 }
 
-/// Elements summed in their own precision before the sum is widened.
-const STRETCH: usize = 1024;
 /// The partial results of a row, each folded from `start` on with `step`, as one.
 #[inline(always)]
 fn folded<T: Copy, C: Copy>(row: &[T], start: C, step: impl Fn(C, T) -> C, join: impl Fn(C, C) -> C) -> C {

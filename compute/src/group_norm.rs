@@ -6,7 +6,7 @@
 use crate::error::{Error, ErrorKind, expect_elements};
 use crate::norm::{RowOperands, RowResults};
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES, WithFloats, write};
+use crate::simd::floats::{Floats, LANES, WithFloats, read, write};
 use crate::threads::{WriteAll, for_each, for_each_piece, pays};
 
 /// Vectors of channels that are summed together, and the channels.
@@ -177,10 +177,7 @@ fn add<F: Floats, const COUNT: usize, const SQUARES: bool>(
 fn load<F: Floats, const COUNT: usize>(floats: F, from: &[f32], rest: f32) -> [F::V; COUNT] {
     let mut vectors = [floats.splat(rest); COUNT];
     for (vector, from) in vectors.iter_mut().zip(from.chunks(LANES)) {
-        *vector = match from.first_chunk() {
-            Some(from) => floats.load(from),
-            None => floats.load_some(from, rest),
-        };
+        *vector = read(floats, from, rest);
     }
     vectors
 }

@@ -1,7 +1,7 @@
 //! Matrices that are read by columns.
 
 use crate::simd::float_path::FloatPath;
-use crate::simd::floats::{Floats, LANES, WithFloats};
+use crate::simd::floats::{Floats, LANES, WithFloats, read};
 use crate::simd::{Loop, run_wide};
 
 /// Rows and columns that are read and written together: few enough that their lines of memory stay in the cache.
@@ -116,12 +116,7 @@ fn square<F: Floats, const WHOLE: bool>(
             break;
         }
         // Behind the last columns there are elements of the next row, or none.
-        let numbers = &from[row * stride..];
-        square[row] = match numbers.first_chunk() {
-            Some(numbers) => floats.load(numbers),
-            None if WHOLE => square[row],
-            None => floats.load_some(numbers, 0.0),
-        };
+        square[row] = read(floats, &from[row * stride..], 0.0);
     }
     for (column, numbers) in floats.transposed(square).into_iter().enumerate() {
         let to = match to.get_mut(column * rows + top..) {

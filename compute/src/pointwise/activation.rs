@@ -64,10 +64,9 @@ pub fn hard_swish(compute: ScalarType) -> Option<Body> {
 /// numbers; vectorised for `f32` and a positive `input_scale`.
 pub fn elu(compute: ScalarType) -> Option<Body> {
     fn run(params: &Params, lanes: &[Lane<'_>], out: &mut [u8]) {
-        match (Elu::of(params.of()), elu_plain(ScalarType::FLOAT)) {
-            (Some(elu), _) => elu.map(lanes, out),
-            (None, Some(plain)) => (plain.run)(params, lanes, out),
-            (None, None) => {}
+        match Elu::of(params.of()) {
+            Some(elu) => elu.map(lanes, out),
+            None => elu_plain(ScalarType::FLOAT).into_iter().for_each(|plain| (plain.run)(params, lanes, out)),
         }
     }
     if compute == ScalarType::FLOAT { Some(Body { run, result: ScalarType::FLOAT }) } else { elu_plain(compute) }

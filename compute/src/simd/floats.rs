@@ -167,6 +167,15 @@ pub(crate) trait WithFloats {
     fn run<F: Floats>(self, floats: F) -> Self::Output;
 }
 
+/// Reads up to as many numbers as a vector has, and `rest` behind fewer.
+#[inline(always)]
+pub(crate) fn read<F: Floats>(floats: F, from: &[f32], rest: f32) -> F::V {
+    match from.first_chunk() {
+        Some(from) => floats.load(from),
+        None => floats.load_some(from, rest),
+    }
+}
+
 /// Writes as many numbers of a vector as there is room for.
 #[inline(always)]
 pub(crate) fn write<F: Floats>(floats: F, v: F::V, to: &mut [f32]) {

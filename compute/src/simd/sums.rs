@@ -4,8 +4,8 @@ use super::floats::{Floats, LANES};
 
 /// Independent vectors of a sum.
 const SUMS: usize = 4;
-/// Elements summed in single precision before the sum is widened.
-const STRETCH: usize = 1024;
+/// Elements summed in their own precision before the sum is widened.
+pub(crate) const STRETCH: usize = 1024;
 
 /// The sum of what is added for each element of a row, and nothing for `rest`.
 #[inline(always)]

@@ -1,7 +1,7 @@
 //! Softmax of columns of `f32`, and its logarithm: neighbouring columns in the vectors of the machine, row after row.
 
 use crate::simd::exponential::exp_of_negative;
-use crate::simd::floats::{Floats, LANES, WithFloats, write};
+use crate::simd::floats::{Floats, LANES, WithFloats, read, write};
 
 /// Columns that are computed together: of as many the greatest elements and the sums stay in the nearest cache.
 const STRIP: usize = 256;
@@ -53,7 +53,7 @@ impl Strip {
     #[inline(always)]
     fn meet<F: Floats>(&mut self, floats: F, row: &[f32]) {
         for (greatest, x) in self.greatest.iter_mut().zip(row.chunks(LANES)) {
-            let x = read(floats, x);
+            let x = read(floats, x, 0.0);
             floats.store(floats.at_least(floats.load(greatest), x), greatest);
         }
     }
@@ -66,7 +66,7 @@ impl Strip {
         for ((row, out), (greatest, sums)) in rows.zip(outs).zip(greatest) {
             let mut x = [floats.splat(0.0); TOGETHER];
             for ((x, row), greatest) in x.iter_mut().zip(row.chunks(LANES)).zip(greatest) {
-                *x = floats.minus(floats.load(greatest), read(floats, row));
+                *x = floats.minus(floats.load(greatest), read(floats, row, 0.0));
             }
             let exponentials = exp_of_negative(floats, x);
             for ((x, sum), out) in exponentials.iter().zip(sums).zip(out.chunks_mut(LANES)) {
@@ -91,21 +91,12 @@ impl Strip {
         let columns = self.greatest.iter().zip(&self.sums);
         for ((row, out), (greatest, last)) in row.chunks(LANES).zip(out.chunks_mut(LANES)).zip(columns) {
             let result = if LOG {
-                floats.minus(floats.minus(read(floats, row), floats.load(greatest)), floats.load(last))
+                floats.minus(floats.minus(read(floats, row, 0.0), floats.load(greatest)), floats.load(last))
             } else {
-                floats.fma(read(floats, out), floats.load(last), floats.splat(0.0))
+                floats.fma(read(floats, out, 0.0), floats.load(last), floats.splat(0.0))
             };
             write(floats, result, out);
         }
-    }
-}
-
-/// Up to as many numbers as a vector has, and zeros behind them.
-#[inline(always)]
-fn read<F: Floats>(floats: F, from: &[f32]) -> F::V {
-    match from.first_chunk() {
-        Some(from) => floats.load(from),
-        None => floats.load_some(from, 0.0),
     }
 }
 

@@ -29,8 +29,10 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn lane_type(&self, index: usize) -> ScalarType {
-        if matches!(self.spec.inputs[index], Input::Mask(_)) { ScalarType::BOOL } else { self.compute }
+    /// Bytes of an element of an operand as the loop reads it.
+    pub(super) fn lane_width(&self, index: usize) -> usize {
+        let is_mask = matches!(self.spec.inputs[index], Input::Mask(_));
+        if is_mask { ScalarType::BOOL } else { self.compute }.size().unwrap_or(1)
     }
 
     pub(super) fn never_divides_by_zero(&self) -> bool {
@@ -162,7 +164,7 @@ impl Blocks<'_> {
             let mut buffers = scratch.chunks_exact_mut(BLOCK_BYTES);
             let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
             for (index, source) in sources[..inputs].iter_mut().enumerate() {
-                let lane_width = of.lane_type(index).size().unwrap_or(1);
+                let lane_width = of.lane_width(index);
                 let mut constant = false;
                 let bytes: &[u8] = match source {
                     Source::Constant => {

@@ -99,7 +99,7 @@ impl Elementwise {
         if converts || !self.call.never_divides_by_zero() {
             return Ok(None);
         }
-        Fixed::of(args, self.call.spec, |index| self.call.lane_type(index).size().unwrap_or(1))
+        Fixed::of(args, self.call.spec, |index| self.call.lane_width(index))
     }
 
     /// The operations behind the loop.
@@ -223,7 +223,7 @@ impl Run for Elementwise {
                     match convert {
                         None => constant[..width].copy_from_slice(first),
                         Some(convert) => {
-                            convert(first, &mut constant[..self.call.lane_type(index).size().unwrap_or(1)]);
+                            convert(first, &mut constant[..self.call.lane_width(index)]);
                         }
                     }
                     Source::Constant
@@ -242,9 +242,7 @@ impl Run for Elementwise {
         let inputs = spec.inputs.len();
         if whole {
             let widths: [usize; MAX_INPUTS] =
-                std::array::from_fn(
-                    |index| if index < inputs { self.call.lane_type(index).size().unwrap_or(1) } else { 0 },
-                );
+                std::array::from_fn(|index| if index < inputs { self.call.lane_width(index) } else { 0 });
             let mut lanes = [Lane { bytes: &[], constant: true }; MAX_INPUTS];
             for ((lane, source), constant) in lanes.iter_mut().zip(&sources).zip(&constants) {
                 *lane = match source {
