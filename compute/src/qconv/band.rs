@@ -2,8 +2,9 @@
 //! that are next to each other, whether there is an image or not.
 
 use super::patches::{Patches, Pixel};
+use crate::interleave::UNIT;
 use crate::simd::apart::Apart;
-use crate::simd::bytes::Bytes;
+use crate::simd::bytes::{Bytes, Offsets};
 
 /// A shape of bands.
 #[derive(Clone, Copy)]
@@ -44,6 +45,26 @@ impl Shape {
     #[inline(always)]
     pub fn place(&self, patches: &Patches<'_>, [y, x]: [usize; 2]) -> usize {
         y * self.pitch + x * patches.sizes[2]
+    }
+
+    /// Inputs from the first under a window up to the end of the last span.
+    #[inline(always)]
+    pub fn reach(&self, patches: &Patches<'_>) -> usize {
+        let (order, [down, right]) = (&patches.order, patches.windows.dilation);
+        self.place(patches, [(order.rows - 1) * down, (order.columns - 1) * right]) + order.span()
+    }
+
+    /// Where the groups of four inputs under a window are, if there are few.
+    pub fn offsets(&self, patches: &Patches<'_>) -> Option<Offsets> {
+        let (order, [down, right]) = (&patches.order, patches.windows.dilation);
+        let mut offsets = Offsets::default();
+        for (y, x) in (0..order.rows).flat_map(|y| (0..order.columns).map(move |x| (y, x))) {
+            let from = self.place(patches, [y * down, x * right]);
+            for place in (from..from + order.span()).step_by(UNIT) {
+                offsets.push(place)?;
+            }
+        }
+        Some(offsets)
     }
 
     /// Inputs from what a window sees to what those below and beside it see. Taken where there are several windows, so that

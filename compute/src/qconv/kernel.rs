@@ -7,12 +7,13 @@
 use std::ops::Range;
 
 use super::band::{self, Fill, Seeing};
+use super::block::{Block, Finish, Gather, Lined, Products, Scattered, Windowed};
 use super::pack::Packed;
 use super::patches::{Patches, Pixel};
 use super::requantise::{Epilogue, Images};
-use crate::simd::apart::{Apart, each_row};
-use crate::simd::bytes::{Bytes, WithBytes};
-use crate::simd::dot::{CHANNELS, Group};
+use super::results::Results;
+use crate::simd::bytes::{Bytes, Offsets, WithBytes};
+use crate::simd::dot::CHANNELS;
 use crate::simd::matrices::Matrices;
 use crate::threads::Columns;
 
@@ -80,9 +81,16 @@ enum Inputs<'g, I> {
     /// The same, of pixels next to each other: from the first one on, and how far those of the next are.
     Line(&'g [[I; 4]], usize),
     /// A band, and where in it the first span of each window is.
-    Band(&'g [I], band::Shape, &'g [usize; MOST]),
+    Band(&'g Band<'g, I>, &'g [usize; MOST]),
     /// Room for some groups of four inputs of each pixel.
     Parts(&'g mut [[I; 4]]),
+}
+
+/// A band of inputs, and where groups of them are under its windows if there are few.
+struct Band<'g, I> {
+    inputs: &'g [I],
+    shape: band::Shape,
+    offsets: Option<&'g Offsets>,
 }
 
 impl<E: Epilogue> WithBytes for Piece<'_, E> {
@@ -144,6 +152,7 @@ impl<E: Epilogue> Piece<'_, E> {
     #[inline(always)]
     fn run_bands<B: Bytes>(mut self, bytes: B, shape: band::Shape, room: &mut [B::Input]) {
         let (patches, [line, step]) = (self.patches, shape.steps(self.patches));
+        let offsets = if B::ONE_BY_ONE { shape.offsets(patches) } else { None };
         let mut row = 0;
         while row < self.pixels.len() {
             let first = patches.pixel(self.pixels.start + row);
@@ -158,6 +167,7 @@ impl<E: Epilogue> Piece<'_, E> {
                 row = end;
                 continue;
             }
+            let band = Band { inputs: &*room, shape, offsets: offsets.as_ref() };
             let (mut x, mut start) = (0, 0);
             while row < end {
                 let batch = Batch::of(first, row, end - row);
@@ -170,7 +180,7 @@ impl<E: Epilogue> Piece<'_, E> {
                     }
                 }
                 for group in 0..self.packed.order.groups {
-                    self.group(bytes, group, batch, &mut Inputs::Band(room, shape, &places));
+                    self.group(bytes, group, batch, &mut Inputs::Band(&band, &places));
                 }
                 row += batch.count;
             }
@@ -263,16 +273,20 @@ impl<E: Epilogue> Piece<'_, E> {
                 let line = &line[first * *step..];
                 bytes.apart(Lined::<B, E, C, R> { line, step: *step, count, panel, results });
             }
-            Inputs::Band(band, shape, places) => {
+            Inputs::Band(Band { inputs, shape, offsets }, places) => {
                 let places: &[usize; R] = places[first..].first_chunk().expect("a multiple of the rows of a block");
                 let first = if order.groups > 1 { at.group * order.len } else { 0 };
-                bytes.apart(Windowed { patches, band: &band[first..], shape: *shape, places, panel, results });
+                let (band, shape) = (&inputs[first..], *shape);
+                match offsets {
+                    Some(offsets) => bytes.apart(Scattered::<B, E, C, R> { band, offsets, places, panel, results }),
+                    None => bytes.apart(Windowed { patches, band, shape, places, panel, results }),
+                }
             }
             Inputs::Parts(room) => {
                 let part = room.len() / PIXELS;
                 let pixel = patches.pixel(from + batch.row + first);
                 let padding = epilogue.zero(pixel.image);
-                let mut sums = [E::start(bytes, &results.tiles); R];
+                let mut sums = [results.start(bytes); R];
                 for (index, panel) in panel.chunks(part).enumerate() {
                     let (start, row) = (index * part, panel.len());
                     let to = &mut room[..count * row];
@@ -302,173 +316,6 @@ impl<E: Epilogue> Piece<'_, E> {
             tiles: epilogue.tiles::<C>(at.group * order.tiles() + at.tile),
             images: Images { first: self.pixels.start + rows.start, per_image: self.per_image },
             out: self.out.part(rows, column..end.min(column + C * CHANNELS)),
-        }
-    }
-}
-
-/// The place of results of a block of pixels, and what makes them of sums.
-pub(super) struct Results<'a, E: Epilogue, const C: usize> {
-    epilogue: &'a E,
-    tiles: E::Tiles<'a, C>,
-    images: Images,
-    /// A row for each pixel, and the columns of the tiles.
-    out: Columns<'a, E::Out>,
-}
-
-impl<E: Epilogue, const C: usize> Results<'_, E, C> {
-    /// Number of pixels.
-    #[inline(always)]
-    pub(super) fn count(&self) -> usize {
-        self.out.rows()
-    }
-
-    /// Writes results of the sums of each pixel from one on, those of four tiles at a time.
-    #[inline(always)]
-    pub(super) fn write<B: Bytes, const R: usize>(&mut self, bytes: B, from: usize, sums: &[[B::Sums; C]; R]) {
-        let Results { epilogue, tiles, images, out } = self;
-        let (rows, columns) = ((out.rows() - from).min(R), 0..out.columns());
-        let together = if C < 3 { 4 / C } else { 1 };
-        each_row!(row < R => {
-            let (first, at) = (row - row % together, from + row);
-            let is_whole = first + together <= rows;
-            if row == first && is_whole && C == 1 {
-                let sums = [&sums[row], &sums[row + 1], &sums[row + 2], &sums[row + 3]];
-                epilogue.finish(bytes, tiles, images.after(at), sums, &mut out.part(at..at + 4, columns.clone()));
-            } else if row == first && is_whole && C == 2 {
-                let sums = [&sums[row], &sums[row + 1]];
-                epilogue.finish(bytes, tiles, images.after(at), sums, &mut out.part(at..at + 2, columns.clone()));
-            } else if row < rows && (together == 1 || !is_whole) {
-                let to = &mut out.part(at..at + 1, columns.clone());
-                epilogue.finish(bytes, tiles, images.after(at), [&sums[row]], to);
-            }
-        });
-    }
-}
-
-/// Patches times tiles of channels.
-struct Block<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
-    rows: [&'a [[B::Input; 4]]; R],
-    panel: &'a [[Group; C]],
-    results: Results<'a, E, C>,
-}
-
-impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'_, B, E, C, R> {
-    #[inline(always)]
-    fn run(mut self, bytes: B) {
-        let mut sums = [E::start(bytes, &self.results.tiles); R];
-        bytes.accumulate::<C, R, false>(&mut sums, self.rows, self.panel);
-        self.results.write(bytes, 0, &sums);
-    }
-}
-
-/// Neighbouring pixels times tiles of channels.
-struct Lined<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
-    line: &'a [[B::Input; 4]],
-    step: usize,
-    /// Number of pixels; with the last of them the rows that are left are computed, and written nowhere.
-    count: usize,
-    panel: &'a [[Group; C]],
-    results: Results<'a, E, C>,
-}
-
-impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Lined<'_, B, E, C, R> {
-    #[inline(always)]
-    fn run(self, bytes: B) {
-        let Lined { line, step, count, panel, results } = self;
-        let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
-        for (index, row) in rows.iter_mut().enumerate() {
-            *row = &line[index.min(count - 1) * step..][..panel.len()];
-        }
-        Block { rows, panel, results }.run(bytes);
-    }
-}
-
-/// Windows over a band times tiles of channels.
-struct Windowed<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
-    patches: &'a Patches<'a>,
-    band: &'a [B::Input],
-    shape: band::Shape,
-    places: &'a [usize; R],
-    panel: &'a [[Group; C]],
-    results: Results<'a, E, C>,
-}
-
-impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowed<'_, B, E, C, R> {
-    #[inline(always)]
-    fn run(self, bytes: B) {
-        let Windowed { patches, band, shape, places, panel, mut results } = self;
-        let (order, [down, right]) = (&patches.order, patches.windows.dilation);
-        let mut sums = [E::start(bytes, &results.tiles); R];
-        let span = order.span();
-        let last = shape.place(patches, [(order.rows - 1) * down, (order.columns - 1) * right]);
-        // What every window sees is equally long, so that one check is enough for the spans of all.
-        let mut seen: [&[B::Input]; R] = [&[]; R];
-        for (seen, place) in seen.iter_mut().zip(places) {
-            *seen = &band[*place..][..last + span];
-        }
-        let mut panels = panel.chunks_exact((span / 4).max(1));
-        for y in 0..order.rows {
-            for x in 0..order.columns {
-                let Some(panel) = panels.next() else { break };
-                let at = shape.place(patches, [y * down, x * right]);
-                let mut rows: [&[[B::Input; 4]]; R] = [&[]; R];
-                for (row, seen) in rows.iter_mut().zip(&seen) {
-                    *row = seen[at..at + span].as_chunks().0;
-                }
-                bytes.accumulate::<C, R, true>(&mut sums, rows, panel);
-            }
-        }
-        results.write(bytes, 0, &sums);
-    }
-}
-
-/// Parts of patches times parts of tiles of channels.
-struct Products<'a, B: Bytes, const C: usize, const R: usize> {
-    sums: &'a mut [[B::Sums; C]; R],
-    rows: &'a [&'a [[B::Input; 4]]; R],
-    panel: &'a [[Group; C]],
-}
-
-impl<B: Bytes, const C: usize, const R: usize> Apart<B> for Products<'_, B, C, R> {
-    #[inline(always)]
-    fn run(self, bytes: B) {
-        bytes.accumulate::<C, R, false>(self.sums, *self.rows, self.panel);
-    }
-}
-
-/// Sums of all parts.
-struct Finish<'a, B: Bytes, E: Epilogue, const C: usize, const R: usize> {
-    sums: &'a [[B::Sums; C]; R],
-    results: Results<'a, E, C>,
-}
-
-impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Finish<'_, B, E, C, R> {
-    #[inline(always)]
-    fn run(mut self, bytes: B) {
-        self.results.write(bytes, 0, self.sums);
-    }
-}
-
-/// Pixels of which a part of the inputs is gathered.
-struct Gather<'a, B: Bytes> {
-    patches: &'a Patches<'a>,
-    /// The first pixel.
-    pixel: Pixel,
-    group: usize,
-    /// Groups of four inputs in front of the part, and in it.
-    start: usize,
-    row: usize,
-    padding: i8,
-    to: &'a mut [[B::Input; 4]],
-}
-
-impl<B: Bytes> Apart<B> for Gather<'_, B> {
-    #[inline(always)]
-    fn run(self, _: B) {
-        let Gather { patches, mut pixel, group, start, row, padding, to } = self;
-        for row in to.chunks_exact_mut(row) {
-            patches.gather::<B>(pixel, group, 4 * start, padding, row.as_flattened_mut());
-            patches.advance(&mut pixel);
         }
     }
 }

@@ -6,8 +6,9 @@
 use std::ops::Range;
 
 use super::band;
-use super::kernel::{Piece, Place, Results};
+use super::kernel::{Piece, Place};
 use super::requantise::Epilogue;
+use super::results::Results;
 use crate::simd::apart::{Apart, each_row};
 use crate::simd::bytes::Bytes;
 use crate::simd::dot::CHANNELS;
@@ -178,8 +179,8 @@ const TOGETHER: usize = 4;
 
 impl<B: Bytes, E: Epilogue, const C: usize> Apart<B> for Finish<'_, E, C> {
     #[inline(always)]
-    fn run(self, bytes: B) {
-        let Finish { sums, mut results } = self;
+    fn run(mut self, bytes: B) {
+        let Finish { sums, results } = &mut self;
         let (parts, _) = sums.0.as_chunks::<TOGETHER>();
         for (index, part) in parts.iter().enumerate() {
             let mut sums = [[bytes.zero(); C]; TOGETHER];

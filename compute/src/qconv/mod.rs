@@ -7,6 +7,7 @@
 //! zero point, into a few kilobytes on the stack, and products read there what each window sees.
 
 mod band;
+mod block;
 mod convolution;
 mod depthwise;
 mod flat;
@@ -20,6 +21,7 @@ mod pack;
 mod patches;
 mod phases;
 mod requantise;
+mod results;
 mod taps;
 #[cfg(test)]
 mod tests;

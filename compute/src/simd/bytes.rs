@@ -48,14 +48,19 @@ macro_rules! bytes_as_they_are {
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx_vnni;
+mod offsets;
 mod path;
+mod plain;
 mod store;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 #[cfg(target_arch = "x86_64")]
 mod vnni_store;
 
+pub(crate) use offsets::Offsets;
 pub(crate) use path::{BytesPath, DepthwiseOrder};
+pub(crate) use plain::Plain;
+use plain::plain_depthwise;
 pub(crate) use store::{store, store_tiles};
 
 use bytemuck::Pod;
@@ -89,6 +94,8 @@ pub(crate) trait Bytes: Copy {
     const ROWS: usize;
     /// True if sums may come from registers that hold matrices: inputs are bytes, of which those that are ready are from 0 on.
     const MATRICES: bool = false;
+    /// True if a few groups of inputs are faster found one by one than span by span.
+    const ONE_BY_ONE: bool = false;
     /// Runs a part of a computation in a function of its own, where that is faster.
     #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
@@ -135,6 +142,25 @@ pub(crate) trait Bytes: Copy {
         panel: &[[Group; C]],
     ) {
         add_products::<Self, C, R, READY>(self, sums, rows, panel);
+    }
+
+    /// Adds products as [`Bytes::accumulate`] does, of inputs that are [`Bytes::ready`] and where `offsets` says: of as many groups as
+    /// the panel has, in windows that reach as far.
+    #[inline(always)]
+    fn accumulate_at<const C: usize, const R: usize>(
+        self,
+        sums: &mut [[Self::Sums; C]; R],
+        windows: [&[Self::Input]; R],
+        offsets: &Offsets,
+        panel: &[[Group; C]],
+    ) {
+        for (groups, place) in panel.iter().zip(offsets.places()) {
+            let mut rows: [&[[Self::Input; 4]]; R] = [&[]; R];
+            for (row, window) in rows.iter_mut().zip(windows) {
+                *row = window[*place as usize..][..4].as_chunks().0;
+            }
+            self.accumulate::<C, R, true>(sums, rows, std::slice::from_ref(groups));
+        }
     }
 
     /// Writes results of the sums of neighbouring tiles, as many as there is room for.
@@ -413,78 +439,6 @@ pub(crate) trait WithBytes {
     type Output;
 
     fn run<B: Bytes>(self, bytes: B) -> Self::Output;
-}
-
-/// One number after the other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Plain;
-
-impl Bytes for Plain {
-    type Sums = [i32; CHANNELS];
-    type Weights = [[i8; 4]; CHANNELS];
-    type Input = i8;
-    type Mask = ();
-    columns_of_taps!();
-    bytes_as_they_are!();
-
-    const TILES: usize = 1;
-    const ROWS: usize = 1;
-
-    #[inline(always)]
-    fn zero(self) -> Self::Sums {
-        [0; CHANNELS]
-    }
-
-    #[inline(always)]
-    fn start(self, numbers: &[i32; CHANNELS]) -> Self::Sums {
-        *numbers
-    }
-
-    #[inline(always)]
-    fn weights(self, group: &Group) -> Self::Weights {
-        bytemuck::cast(group.0)
-    }
-
-    #[inline(always)]
-    fn mask(self) {}
-
-    #[inline(always)]
-    fn add(self, (): (), mut sums: Self::Sums, weights: Self::Weights, inputs: [i8; 4]) -> Self::Sums {
-        for (sum, weights) in sums.iter_mut().zip(weights) {
-            for (weight, input) in weights.into_iter().zip(inputs) {
-                *sum = sum.wrapping_add(i32::from(weight).wrapping_mul(i32::from(input)));
-            }
-        }
-        sums
-    }
-
-    #[inline(always)]
-    fn sums(self, sums: Self::Sums) -> [i32; CHANNELS] {
-        sums
-    }
-}
-
-/// The loop that [`Bytes::depthwise`] is, for the vector units of whatever it is inlined into.
-#[inline(always)]
-pub(super) fn plain_depthwise(
-    taps: &[[&Lanes<i8>; 4]],
-    weights: &[[Lanes<i8>; 4]],
-    scales: &DepthwiseScales,
-) -> Lanes<i8> {
-    let mut sums = scales.starts;
-    for (taps, weights) in taps.iter().zip(weights) {
-        for (seen, weights) in taps.iter().zip(weights) {
-            for lane in 0..LANES {
-                let product = i32::from(seen[lane]).wrapping_mul(i32::from(weights[lane]));
-                sums[lane] = sums[lane].wrapping_add(product);
-            }
-        }
-    }
-    let mut results = [0; LANES];
-    for lane in 0..LANES {
-        results[lane] = scales.range.result(sums[lane], scales.factors[lane]);
-    }
-    results
 }
 
 /// Returns a sum as a quantised number: `rne(limit(f32(sum) · factor)) + zero`; limits are within 255 of 0.

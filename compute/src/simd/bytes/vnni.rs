@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 
 use super::{
-    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, ResultRange, RowScales, Tap,
+    Bytes, ColumnLine, DepthwiseLine, DepthwiseScales, FloatScales, LANES, Lanes, Offsets, ResultRange, RowScales, Tap,
     TileScales, WithBytes, depthwise_windows,
 };
 use crate::simd::apart::{Apart, each_row};
@@ -34,6 +34,7 @@ impl Bytes for Avx512Vnni {
     const TILES: usize = 4;
     const ROWS: usize = 8;
     const MATRICES: bool = true;
+    const ONE_BY_ONE: bool = true;
 
     #[inline(always)]
     fn apart<W: Apart<Self>>(self, with: W) {
@@ -89,6 +90,32 @@ impl Bytes for Avx512Vnni {
             let inputs = _mm512_set1_epi32(bytemuck::cast(inputs));
             _mm512_dpbusd_epi32(sums, inputs, weights)
         }
+    }
+
+    #[inline(always)]
+    fn accumulate_at<const C: usize, const R: usize>(
+        self,
+        sums: &mut [[__m512i; C]; R],
+        windows: [&[i8]; R],
+        offsets: &Offsets,
+        panel: &[[Group; C]],
+    ) {
+        assert!(windows.iter().all(|window| window.len() >= offsets.reach()), "windows that reach as far");
+        let mut all = *sums;
+        for (groups, place) in panel.iter().zip(offsets.places()) {
+            let mut weights = [self.zero(); C];
+            for (weights, group) in weights.iter_mut().zip(groups) {
+                *weights = self.weights(group);
+            }
+            for (sums, window) in all.iter_mut().zip(windows) {
+                // SAFETY: four inputs from each place on are within the reach, and that is within the window.
+                let inputs = unsafe { window.as_ptr().add(*place as usize).cast::<[i8; 4]>().read() };
+                for (sums, weights) in sums.iter_mut().zip(&weights) {
+                    *sums = self.add_ready(*sums, *weights, inputs);
+                }
+            }
+        }
+        *sums = all;
     }
 
     #[inline(always)]

@@ -3,9 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::store;
 use super::vnni::{Avx512Vnni, Narrow};
-use crate::simd::dot::CHANNELS;
 use crate::threads::Columns;
 
 impl Avx512Vnni {
@@ -46,15 +44,9 @@ impl Avx512Vnni {
     /// Writes results of a tile, as many as there is room for.
     #[inline(always)]
     pub(super) fn put_one(self, results: __m128i, to: &mut [i8]) {
-        match to.first_chunk_mut::<CHANNELS>() {
-            // SAFETY: there is room for 16 bytes, and the token exists.
-            Some(to) => unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), results) },
-            None => {
-                // SAFETY: vectors and numbers are the same bytes.
-                let results = unsafe { std::mem::transmute::<__m128i, [i8; CHANNELS]>(results) };
-                store(&results, to);
-            }
-        }
+        let first = first(to.len()) as __mmask16;
+        // SAFETY: as many bytes are written as there are, at most 16, and the token exists.
+        unsafe { _mm_mask_storeu_epi8(to.as_mut_ptr(), first, results) }
     }
 
     /// Results of two tiles next to each other.
@@ -88,28 +80,21 @@ impl Avx512Vnni {
     /// Writes results of two tiles, as many as there is room for.
     #[inline(always)]
     pub(super) fn put_two(self, both: __m256i, to: &mut [i8]) {
-        match to.first_chunk_mut::<{ 2 * CHANNELS }>() {
-            // SAFETY: there is room for 32 bytes, and the token exists.
-            Some(to) => unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), both) },
-            None => {
-                // SAFETY: vectors and numbers are the same bytes.
-                let results = unsafe { std::mem::transmute::<__m256i, [i8; 2 * CHANNELS]>(both) };
-                store(&results, to);
-            }
-        }
+        let first = first(to.len()) as __mmask32;
+        // SAFETY: as many bytes are written as there are, at most 32, and the token exists.
+        unsafe { _mm256_mask_storeu_epi8(to.as_mut_ptr(), first, both) }
     }
 
     /// Writes results of four tiles, as many as there is room for.
     #[inline(always)]
     pub(super) fn put_four(self, results: __m512i, to: &mut [i8]) {
-        match to.first_chunk_mut::<{ 4 * CHANNELS }>() {
-            // SAFETY: there is room for 64 bytes, and the token exists.
-            Some(to) => unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), results) },
-            None => {
-                // SAFETY: vectors and numbers are the same bytes.
-                let results = unsafe { std::mem::transmute::<__m512i, [i8; 4 * CHANNELS]>(results) };
-                store(&results, to);
-            }
-        }
+        // SAFETY: as many bytes are written as there are, at most 64, and the token exists.
+        unsafe { _mm512_mask_storeu_epi8(to.as_mut_ptr(), first(to.len()), results) }
     }
+}
+
+/// The mask of the first bytes, all of them from 64 on.
+#[inline(always)]
+fn first(count: usize) -> __mmask64 {
+    u64::MAX.checked_shr(64 - count.min(64) as u32).unwrap_or(0)
 }
