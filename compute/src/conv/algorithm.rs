@@ -50,15 +50,14 @@ impl Algorithm {
         let by_pixel = out.is_channels_last() && out.is_placed_as(&last);
         // The strides of a single pixel fit both layouts: nobody has set memory aside to reorder the image for it.
         let pixels = by_pixel && (in_place || groups == 1 && out.area() > 1);
-        if transposed && (!pixels || layers || too_long || geometry.work() < SMALL) {
-            let weight_dense = weight.strides[2] == 1 && weight.is_linear() && weight.channels.1 == weight.area();
-            let fits = weight_dense && input.is_linear() && geometry.work() >= SMALL;
-            return match fits {
+        let plane = weight.area() * weight.strides[2];
+        let taps_in_order = weight.is_linear() && (weight.channels.0 == 1 || weight.channels.1 == plane);
+        let fits = taps_in_order && input.is_linear();
+        // Vectors of channels would be empty for the most part.
+        let scatters = fits && out.channels.0 <= few_outputs::MOST && weight.area() > 1;
+        if transposed && (!pixels || scatters || layers || too_long || geometry.work() < SMALL) {
+            return match fits && geometry.work() >= SMALL {
                 true => Algorithm::ScatterTransposed,
-                // Pixels of one channel are in either order.
-                false if in_place && out.is_placed_as(&last) && !layers && !too_long && geometry.work() >= SMALL => {
-                    Algorithm::Pixels
-                }
                 false => Algorithm::Direct,
             };
         }

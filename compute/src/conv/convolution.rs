@@ -6,7 +6,7 @@ use super::algorithm::Algorithm;
 use super::geometry::{Geometry, Operands};
 use super::im2col::Patches;
 use super::weight::{Order, PackedWeight};
-use super::{depthwise, direct, few_outputs, pixels, transposed, winograd};
+use super::{depthwise, direct, few_outputs, pixels, transposed, turned, winograd};
 use crate::epilogue::Epilogue;
 use crate::error::{Error, ErrorKind};
 use crate::gemm::{Bias, Fast, Gemm, Mat, Terms, multiply_blocks};
@@ -14,15 +14,6 @@ use crate::simd::wide;
 use crate::spatial::Images;
 use crate::threads::for_each_piece;
 use crate::walk::{Axis, Walk};
-
-/// Returns how many elements of scratch memory [`Convolution::run`] needs for images of up to so many pixels and a weight of
-/// so many taps for each of the input channels of a group: the image with its channels innermost where the
-/// output is stored like that and the input is not (`reordered`), or the products of a transposed convolution. A packed weight
-/// may need [more](PackedWeight::scratch).
-pub fn scratch(pixels: usize, taps: usize, group_channels: usize, transposed: bool, reordered: bool) -> usize {
-    let image = if reordered { pixels.saturating_mul(group_channels) } else { 0 };
-    if transposed { image.max(transposed::scratch(pixels, taps)) } else { image }
-}
 
 /// A convolution of `f32` that runs often, and what it retains from run to run: layouts of the weight.
 ///
@@ -68,15 +59,15 @@ impl Convolution {
     /// Returns how many bytes the next run of this geometry retains besides those it has, at most. A caller that has limits
     /// asks before.
     pub fn bytes_to_retain(&self, geometry: &Geometry) -> usize {
-        let geometry = geometry.in_rows();
+        let geometry = geometry.computed();
         match &self.packed {
             Some(packed) if packed.fits(Algorithm::of(&geometry), &geometry) => 0,
             _ => PackedWeight::retained_len(&geometry).unwrap_or(0),
         }
     }
 
-    /// Computes the whole output. The scratch memory has as many elements as [`scratch`] says for this geometry or a larger
-    /// one, and as many more as [`PackedWeight::scratch`] says for a packed weight. A weight that is packed for this geometry is
+    /// Computes the whole output. The scratch memory has as many elements as [`Bounds::scratch`](super::Bounds::scratch) says for this
+    /// geometry or a larger one, and as many more as [`PackedWeight::scratch`] says for a packed weight. A weight that is packed for this geometry is
     /// read in place of the one of the operands, which is still needed where results are not finite. Refuses an image that needs
     /// more, and reports memory that is not there.
     ///
@@ -110,7 +101,37 @@ impl Convolution {
         out: &mut [f32],
     ) -> Result<(), Error> {
         assert!(addend.is_none_or(|addend| addend.len() == out.len()), "as many addends as results");
-        let geometry = &geometry.in_rows();
+        let (geometry, computed) = (&geometry.in_rows(), &geometry.computed());
+        if computed == geometry {
+            return self.run_computed(geometry, operands, addend, packed, scratch, out);
+        }
+        let (_, input, scratch) = reordered(geometry, operands.input, scratch)?;
+        let operands = &Operands { input, ..*operands };
+        if computed.out == geometry.out {
+            return self.run_computed(computed, operands, addend, packed, scratch, out);
+        }
+        let (results, scratch) = take(scratch, computed.out.batch.0 * computed.out.batch.1)?;
+        let epilogue = self.epilogue.take_if(|_| addend.is_some());
+        let done = self.run_computed(computed, operands, None, packed, scratch, results);
+        self.epilogue = self.epilogue.take().or(epilogue);
+        done?;
+        turned::write(results, &geometry.out, out);
+        if let Some(addend) = addend {
+            self.add(addend, out);
+        }
+        Ok(())
+    }
+
+    /// [`Convolution::run_adding`] of a geometry as [`Geometry::computed`] gives it.
+    fn run_computed(
+        &mut self,
+        geometry: &Geometry,
+        operands: &Operands<'_, f32>,
+        addend: Option<&[f32]>,
+        packed: Option<&PackedWeight>,
+        scratch: &mut [f32],
+        out: &mut [f32],
+    ) -> Result<(), Error> {
         let algorithm = Algorithm::of(geometry);
         let mut packed = packed.filter(|packed| packed.fits(algorithm, geometry));
         if packed.is_none() && algorithm.packs() {
@@ -158,12 +179,17 @@ impl Convolution {
             (_, None) => return Err(Error::new(ErrorKind::Geometry, "the weight is packed for another geometry")),
         }
         if let Some(addend) = behind {
-            for_each_piece(out, 1, |start, out| {
-                wide(|| out.iter_mut().zip(&addend[start..]).for_each(|(sum, addend)| *sum += addend));
-                self.epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
-            });
+            self.add(addend, out);
         }
         Ok(())
+    }
+
+    /// Adds numbers to results that are in memory, and does the operations behind them.
+    fn add(&self, addend: &[f32], out: &mut [f32]) {
+        for_each_piece(out, 1, |start, out| {
+            wide(|| out.iter_mut().zip(&addend[start..]).for_each(|(sum, addend)| *sum += addend));
+            self.epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
+        });
     }
 }
 
@@ -219,9 +245,7 @@ fn reordered<'a>(
         return Ok((Geometry { input: Images { batch, ..last }, ..geometry }, input, scratch));
     }
     let (area, channels, width) = (last.area(), last.channels.0, last.sizes[2]);
-    let (copy, scratch) = scratch
-        .split_at_mut_checked(last.batch.0 * area * channels)
-        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "the image is larger than at load"))?;
+    let (copy, scratch) = take(scratch, last.batch.0 * area * channels)?;
     let along = |size, stride: usize| Axis { size, stride: stride as isize };
     let line_len = (channels * width).max(1);
     for_each_piece(copy, line_len, |start, pixels| {
@@ -234,4 +258,10 @@ fn reordered<'a>(
         }
     });
     Ok((geometry, copy, scratch))
+}
+
+/// So many elements of scratch memory, and the rest of it.
+fn take(scratch: &mut [f32], count: usize) -> Result<(&mut [f32], &mut [f32]), Error> {
+    let too_large = || Error::new(ErrorKind::Unsupported, "the image is larger than at load");
+    scratch.split_at_mut_checked(count).ok_or_else(too_large)
 }

@@ -14,7 +14,7 @@ use crate::simd::window::Window;
 use crate::threads::{Cost, WriteAll, for_each_at};
 
 /// The most output channels.
-const MOST: usize = 4;
+pub(super) const MOST: usize = 4;
 /// Pixels that are summed at once.
 const PIXELS: usize = 4;
 /// Vectors that are multiplied in the time of adding up the lanes of a sum.

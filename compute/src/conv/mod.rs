@@ -19,13 +19,15 @@ mod im2col;
 pub mod lines;
 mod pixels;
 mod transposed;
+mod turned;
 mod weight;
 mod winograd;
 
 pub use crate::gemm::blocks::scaled;
-pub use convolution::{Convolution, scratch};
+pub use convolution::Convolution;
 pub use geometry::{Geometry, Operands};
 pub use half_precision::HalfConvolution;
+pub use turned::Bounds;
 pub use weight::PackedWeight;
 
 #[cfg(test)]

@@ -386,28 +386,4 @@ mod tests {
             agrees(&mut random, geometry);
         }
     }
-
-    /// One channel has its pixels next to each other, and its weight the inputs of a tap.
-    #[test]
-    fn transposed_images_to_one_channel_agree_with_the_definition() {
-        let mut random = Random::new(73);
-        for (kernel, stride, padding) in [(2, 2, 0), (4, 2, 1), (3, 1, 2), (2, 3, 0)] {
-            let slide = |input| {
-                let slide = Slide { input, kernel, stride, padding, dilation: 1 };
-                Slide { input: slide.transposed_size(0).unwrap(), ..slide }
-            };
-            let slides = [Slide::POINT, slide(9), slide(30)];
-            let (inputs, last) = (16, Images::channels_last(1, 16, [1, kernel, kernel]));
-            let geometry = Geometry {
-                input: Images::channels_last(2, inputs, [1, 9, 30]),
-                weight: Images { batch: last.channels, channels: last.batch, ..last },
-                out: Images::channels_last(2, 1, slides.map(|slide| slide.input)),
-                slides,
-                groups: 1,
-                transposed: true,
-            };
-            assert_eq!(Algorithm::of(&geometry), Algorithm::Pixels);
-            agrees(&mut random, geometry);
-        }
-    }
 }

@@ -14,7 +14,7 @@ pub(super) fn scratch(pixels: usize, taps: usize) -> usize {
     pixels.saturating_mul(taps).max(PRODUCTS)
 }
 
-/// Computes the whole output. The weight is dense, the input's pixels are linear.
+/// Computes the whole output. Taps of the weight follow each other, channel after channel, and so do the input's pixels.
 pub(super) fn convolve(
     geometry: &Geometry,
     operands: &Operands<'_, f32>,
@@ -34,7 +34,8 @@ pub(super) fn convolve(
         let weight = &operands.weight[group * channels * kernel.batch.1..];
         for first in (0..out_channels).step_by(at_once) {
             let count = at_once.min(out_channels - first);
-            let weight = Mat::new(&weight[first * taps..], [channels, count * taps], [kernel.batch.1, 1])?;
+            let (step, from) = (kernel.strides[2], &weight[first * kernel.channels.1..]);
+            let weight = Mat::new(from, [channels, count * taps], [kernel.batch.1, step])?;
             let products = &mut scratch[..count * taps * area];
             Fast::multiply(products, weight.transposed(), pixels.into(), Terms::default())?;
             for (index, products) in products.chunks_exact(taps * area).enumerate() {
@@ -84,6 +85,47 @@ fn add(geometry: &Geometry, products: &[f32], bias: f32, plane: &mut [f32]) {
                     stride => out.iter_mut().step_by(stride.max(1)).zip(row).for_each(|(out, x)| *out += x),
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::conv::algorithm::Algorithm;
+    use crate::conv::geometry::Geometry;
+    use crate::conv::tests::agrees;
+    use crate::random::Random;
+    use crate::spatial::{Images, Slide};
+
+    /// Weights that have the taps of an input next to each other, or the inputs of a tap; a few channels, in either order.
+    #[test]
+    fn few_channels_agree_with_the_definition() {
+        let mut random = Random::new(73);
+        for (round, (kernel, stride, padding)) in
+            [(2, 2, 0), (4, 2, 1), (3, 1, 2), (2, 3, 0), (9, 2, 4)].into_iter().enumerate()
+        {
+            let outputs = [1, 3][round % 2];
+            let slide = |input| {
+                let slide = Slide { input, kernel, stride, padding, dilation: 1 };
+                Slide { input: slide.transposed_size(0).unwrap(), ..slide }
+            };
+            let slides = [Slide::POINT, slide(9), slide(30)];
+            let (inputs, last) = (16, Images::channels_last(1, 16, [1, kernel, kernel]));
+            let first = Images::channels_first(inputs, outputs, [1, kernel, kernel]);
+            let geometry = Geometry {
+                input: Images::channels_last(2, inputs, [1, 9, 30]),
+                weight: if outputs == 1 {
+                    Images { batch: last.channels, channels: last.batch, ..last }
+                } else {
+                    first
+                },
+                out: Images::channels_last(2, outputs, slides.map(|slide| slide.input)),
+                slides,
+                groups: 1,
+                transposed: true,
+            };
+            assert_eq!(Algorithm::of(&geometry), Algorithm::ScatterTransposed);
+            agrees(&mut random, geometry);
         }
     }
 }

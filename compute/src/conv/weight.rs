@@ -28,7 +28,7 @@ impl PackedWeight {
     /// Returns how many bytes the weight of a convolution of this geometry takes in the order it is read; none if it is read as
     /// it is stored.
     pub fn packed_len(geometry: &Geometry) -> Option<usize> {
-        let geometry = &geometry.in_rows();
+        let geometry = &geometry.computed();
         match is_transformed(Algorithm::of(geometry), geometry) {
             true => Some(TransformedWeight::bytes_of(geometry)),
             false => Self::retained_len(geometry),
@@ -47,13 +47,13 @@ impl PackedWeight {
     /// Returns the elements of scratch memory that a run with the packed weight of this geometry needs besides those of
     /// [`scratch`](super::scratch), on as many threads as there are here.
     pub fn scratch(geometry: &Geometry) -> usize {
-        let geometry = &geometry.in_rows();
+        let geometry = &geometry.computed();
         if is_transformed(Algorithm::of(geometry), geometry) { winograd::scratch(geometry) } else { 0 }
     }
 
     /// Returns the name of the order in which the convolution of this geometry reads its weight on this machine.
     pub fn layout(geometry: &Geometry) -> String {
-        let (geometry, tiles) = (&geometry.in_rows(), FloatPath::best().tiles());
+        let (geometry, tiles) = (&geometry.computed(), FloatPath::best().tiles());
         let Geometry { weight, groups, transposed, .. } = geometry;
         let algorithm = Algorithm::of(geometry);
         let form = if is_transformed(algorithm, geometry) { "transformed" } else { "as they are" };
@@ -73,7 +73,7 @@ impl PackedWeight {
         weight: &[f32],
         factors: Option<&[f64]>,
     ) -> Result<Option<Self>, Error> {
-        let geometry = &geometry.in_rows();
+        let geometry = &geometry.computed();
         assert!(factors.is_none() || !geometry.transposed, "output channels of a transposed weight are not outermost");
         if !is_transformed(Algorithm::of(geometry), geometry) {
             return Self::in_order(old, geometry, weight, factors);

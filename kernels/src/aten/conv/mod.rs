@@ -178,13 +178,22 @@ fn prepare(
 fn scratch_bytes(args: &Prepare<'_>, form: &Form) -> Result<usize, KernelError> {
     let (input, weight) = (args.tensor(FORWARD.input)?.meta, args.tensor(FORWARD.weight)?.meta);
     let rank = weight.rank().saturating_sub(2);
+    let out = args.tensor(form.out)?.meta;
     let area = |sizes: &[usize]| sizes.iter().rev().take(rank).product();
-    let (pixels, taps) = (area(input.sizes), area(weight.sizes));
     let transposed = args.bool(FORWARD.transposed)? != Some(false);
-    let channels = weight.sizes.get(usize::from(!transposed)).copied().unwrap_or(1);
-    let reordered = input.dim_order != args.tensor(form.out)?.meta.dim_order;
-    let images = if reordered && input.rank() > rank + 1 { input.sizes[0] } else { 1 };
-    Ok(conv::scratch(pixels, taps, channels, transposed, reordered).saturating_mul(images * size_of::<f32>()))
+    let channels = |sizes: &[usize], at: usize| sizes.get(at).copied().unwrap_or(1);
+    let has_batch = input.rank() > rank + 1;
+    let bounds = conv::Bounds {
+        images: if has_batch { input.sizes[0] } else { 1 },
+        pixels: [area(input.sizes), area(out.sizes)],
+        channels: [channels(weight.sizes, usize::from(!transposed)), channels(out.sizes, usize::from(has_batch))],
+        taps: area(weight.sizes),
+        groups: args.int(FORWARD.groups)?.and_then(|groups| usize::try_from(groups).ok()),
+        transposed,
+        reordered: input.dim_order != out.dim_order,
+        channels_first: out.dim_order.is_sorted(),
+    };
+    Ok(bounds.scratch().saturating_mul(size_of::<f32>()))
 }
 
 /// The factors of the output channels of a constant weight that is not transposed.
