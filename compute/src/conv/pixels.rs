@@ -243,7 +243,7 @@ impl Image<'_> {
             let stride = images.channels.0;
             return add_products_of(floats, (&data[first * stride + group..], stride), weights, ahead, sums);
         }
-        let Slide { kernel: width, dilation, input, .. } = slides[2];
+        let Slide { kernel: width, stride, dilation, input, .. } = slides[2];
         let (mut y, mut x) = (first / to.sizes[2], first % to.sizes[2]);
         let mut places = [[0isize; 2]; ROWS];
         for (row, place) in places.iter_mut().enumerate() {
@@ -257,10 +257,22 @@ impl Image<'_> {
         let inside = places.iter().all(|&[_, x]| x >= 0 && x as usize + width <= input);
         let together = inside && dilation == 1 && geometry.groups == 1;
         let (runs, len) = if together { (1, width * channels) } else { (width, channels) };
+        // Pixels of one line are equally far from each other, and so are those that a tap meets.
+        let in_line = count == ROWS && first % to.sizes[2] + ROWS <= to.sizes[2];
+        let reach = (ROWS - 1) * stride + if together { width } else { 1 };
         for ky in 0..slides[1].kernel {
             let down = (ky * slides[1].dilation) as isize;
             for kx in 0..runs {
                 let right = (kx * dilation) as isize;
+                let first = (ky * width + kx) * channels;
+                let (weights, ahead) = (&weights[first..][..len], ahead.at_row(first));
+                let [y, x] = [places[0][0] + down, places[0][1] + right];
+                let is_met = (y as usize) < slides[1].input && x >= 0 && x as usize + reach <= input;
+                if in_line && is_met {
+                    let pixels = &data[y as usize * images.strides[1] + x as usize * images.strides[2] + group..];
+                    add_products_of(floats, (pixels, stride * images.strides[2]), weights, ahead, sums);
+                    continue;
+                }
                 let mut rows = [&packed.zeros()[..len]; ROWS];
                 for (row, [y, x]) in rows.iter_mut().zip(places) {
                     let [y, x] = [y + down, x + right];
@@ -269,8 +281,7 @@ impl Image<'_> {
                         *row = &data[y as usize * images.strides[1] + x as usize * images.strides[2] + group..][..len];
                     }
                 }
-                let first = (ky * width + kx) * channels;
-                add_products(floats, rows, &weights[first..][..len], ahead.at_row(first), sums);
+                add_products(floats, rows, weights, ahead, sums);
             }
         }
     }

@@ -72,8 +72,8 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
     let tiles = Tiling::of(geometry).count().next_multiple_of(LAST_ROWS);
     let definition = TAPS * out.area().max(READ);
     let products = POINTS * tiles.max(READ);
-    // Reading, adding up and writing the numbers of a tile.
-    let transforms = tiles as f64 * (48.0 / vectors + 72.0 / inputs);
+    // Reading, adding up and writing the numbers of a tile: for each vector of results, and of inputs.
+    let transforms = tiles as f64 * 140.0 * (1.0 / vectors + 1.0 / inputs);
     (products as f64 + transforms) * 1.1 < definition as f64
 }
 
