@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 /// Groups that are found one by one, at most.
-const MOST: usize = 64;
+const MOST: usize = 256;
 
 /// The places of groups of four inputs, from the first input under a window on.
 ///
