@@ -1,8 +1,8 @@
 """Exports the models that `edgepack-bench` measures: NAME.pte, NAME_xnn.pte lowered to XNNPACK, NAME_xnn_int8.pte quantised.
 
-usage: python export.py [--onnx | --others] FOLDER [NAME ...]
+usage: python export.py [--onnx | --others | --more] FOLDER [NAME ...]
 
-With --others they are the models of `others.py`. Needs executorch, torch and torchvision; with --onnx it writes NAME.onnx alone, for other engines,
+With --others they are the models of `others.py`, with --more those of `more.py`. Needs executorch, torch and torchvision; with --onnx it writes NAME.onnx alone, for other engines,
 and needs onnx and onnxscript as well. Weights are random, with a fixed seed: what is measured is time.
 """
 import os
@@ -16,6 +16,7 @@ from executorch.exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lo
 from torch import nn
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
+from more import MORE, MORE_DYNAMIC
 from others import OTHERS, OTHERS_DYNAMIC, OTHERS_FLOATS
 
 
@@ -118,7 +119,7 @@ MODELS = {
     "deep": (lambda: transformer(200, 32, 2), (1, 8, 32)),
 }
 # Models whose activations get their ranges at run time.
-DYNAMIC = ("mlp", "transformer", *OTHERS_DYNAMIC)
+DYNAMIC = ("mlp", "transformer", *OTHERS_DYNAMIC, *MORE_DYNAMIC)
 # Exported as floats alone: what the table compares in 8 bits are the others.
 FLOATS = ("gru", "segmenter", "shufflenet_v2", "densenet121", *OTHERS_FLOATS)
 # Exported in its portable form alone: measured for its number of values.
@@ -139,7 +140,7 @@ def write(folder, name, program):
 
 
 def build(name):
-    make, sizes = (MODELS | OTHERS)[name]
+    make, sizes = (MODELS | OTHERS | MORE)[name]
     torch.manual_seed(0)
     return make().eval(), (torch.randn(sizes),)
 
@@ -165,8 +166,9 @@ def export(folder, name):
 
 
 if __name__ == "__main__":
-    onnx, others = (sys.argv[1] == flag for flag in ("--onnx", "--others"))
-    target, *chosen = sys.argv[1 + (onnx or others):]
+    sets = {"--onnx": MODELS, "--others": OTHERS, "--more": MORE}
+    flag = sys.argv[1] if sys.argv[1] in sets else None
+    target, *chosen = sys.argv[1 + bool(flag):]
     os.makedirs(target, exist_ok=True)
-    for model_name in chosen or (OTHERS if others else MODELS):
-        (export_onnx if onnx else export)(target, model_name)
+    for model_name in chosen or sets.get(flag, MODELS):
+        (export_onnx if flag == "--onnx" else export)(target, model_name)

@@ -66,10 +66,10 @@ impl Convolution {
         }
     }
 
-    /// Computes the whole output. The scratch memory has as many elements as [`Bounds::scratch`](super::Bounds::scratch) says for this
-    /// geometry or a larger one, and as many more as [`PackedWeight::scratch`] says for a packed weight. A weight that is packed for this geometry is
-    /// read in place of the one of the operands, which is still needed where results are not finite. Refuses an image that needs
-    /// more, and reports memory that is not there.
+    /// Computes the whole output. The scratch memory has as many elements as [`Bounds::scratch`](super::Bounds::scratch) says
+    /// for this geometry or a larger one, and as many more as [`PackedWeight::scratch`] says for a packed weight. A weight that
+    /// is packed for this geometry is read in place of the one of the operands, which is still needed where results are not
+    /// finite. Refuses an image that needs more, and reports memory that is not there.
     ///
     /// # Panics
     ///

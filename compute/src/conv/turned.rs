@@ -112,13 +112,14 @@ mod tests {
     use crate::spatial::{Images, Slide};
     use crate::threads::Threads;
 
-    /// Images of two sizes, whose taps are transformed and as they are, of few outputs and of one line.
+    /// Taps that are transformed and as they are, few outputs, one, few inputs, and images of one line.
     #[test]
     fn images_with_channels_outermost_agree_with_the_definition() {
         let mut random = Random::new(71);
         for (inputs, outputs, kernel, sizes) in [
             (40, 33, [3, 3], [13, 17]),
             (24, 3, [5, 5], [20, 11]),
+            (32, 1, [3, 3], [9, 40]),
             (3, 20, [9, 9], [19, 33]),
             (32, 40, [1, 3], [1, 70]),
         ] {
