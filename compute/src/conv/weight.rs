@@ -45,7 +45,7 @@ impl PackedWeight {
     }
 
     /// Returns the elements of scratch memory that a run with the packed weight of this geometry needs besides those of
-    /// [`scratch`](super::scratch), on as many threads as there are here.
+    /// [`Bounds::scratch`](super::Bounds::scratch), on as many threads as there are here.
     pub fn scratch(geometry: &Geometry) -> usize {
         let geometry = &geometry.computed();
         if is_transformed(Algorithm::of(geometry), geometry) { winograd::scratch(geometry) } else { 0 }
