@@ -88,8 +88,10 @@ type Table = SlotMap<DefaultKey, Object>;
 
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
 
-fn key(id: u64) -> DefaultKey {
-    KeyData::from_ffi(id).into()
+/// The key that a number stands for; `None` if it stands for none: several numbers would be read as one key.
+fn key(id: u64) -> Option<DefaultKey> {
+    let data = KeyData::from_ffi(id);
+    (data.as_ffi() == id).then(|| data.into())
 }
 
 /// Puts an object into the table.
@@ -103,7 +105,7 @@ pub(crate) fn put<H: Handle>(object: H::Object) -> H {
 /// The object of a handle.
 pub(crate) fn get<H: Handle>(handle: H) -> Result<Arc<H::Object>, Failure> {
     let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
-    match table.get(key(handle.id())) {
+    match key(handle.id()).and_then(|key| table.get(key)) {
         None if handle.id() == 0 => Err(Failure::argument(format!("the handle of {} is zero", H::NAME))),
         None => Err(Failure::argument(format!("the handle of {} was closed, or is none", H::NAME))),
         Some(object) => match H::unwrap(object) {
@@ -122,7 +124,9 @@ pub(crate) fn close<H: Handle>(handle: H) -> Result<(), Failure> {
     }
     // Finds out what is no handle of this kind.
     let object = get(handle)?;
-    let removed = TABLE.write().unwrap_or_else(PoisonError::into_inner).remove(key(handle.id()));
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let removed = key(handle.id()).and_then(|key| table.remove(key));
+    drop(table);
     drop(object);
     match removed {
         Some(_) => Ok(()),

@@ -86,7 +86,10 @@ fn handles_of_nothing_are_refused() {
     let program = open(&model("mlp_portable")).unwrap();
     assert_eq!(edgepack_program_close(program), EdgepackCode::Ok);
     assert_eq!(edgepack_program_close(program), EdgepackCode::InvalidArgument);
-    for id in [0, program.id, 1, u64::MAX, 1 << 63, program.id + (1 << 34)] {
+    // Of a handle that is open, the same number but for one bit is none.
+    let mut limits = EdgepackLimits { id: 0 };
+    call(|error| edgepack_limits_new(0, out(&mut limits), error)).unwrap();
+    for id in [0, program.id, 1, u64::MAX, 1 << 63, program.id + (1 << 34), limits.id ^ (1 << 32)] {
         for (name, outcome) in every_function(id) {
             let told = outcome.expect_err(name);
             let right = told.code == EdgepackCode::InvalidArgument && told.message.contains("the handle of");
@@ -101,6 +104,7 @@ fn handles_of_nothing_are_refused() {
             (code, code)
         );
     }
+    assert_eq!(edgepack_limits_close(limits), EdgepackCode::Ok);
 }
 
 #[test]
