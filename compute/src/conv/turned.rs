@@ -31,8 +31,8 @@ pub struct Bounds {
     pub transposed: bool,
     /// Whether input and output are in different orders.
     pub reordered: bool,
-    /// Whether the channels of the output are outermost.
-    pub channels_first: bool,
+    /// Whether the channels of the output are innermost.
+    pub channels_last: bool,
 }
 
 impl Bounds {
@@ -41,7 +41,7 @@ impl Bounds {
     /// weight may need [more](super::PackedWeight::scratch).
     pub fn scratch(&self) -> usize {
         let Bounds { images, pixels: [input, out], channels, taps, groups, transposed, .. } = *self;
-        let turned = self.channels_first && !transposed && groups.is_none_or(|groups| groups == 1);
+        let turned = !self.channels_last && !transposed && groups.is_none_or(|groups| groups == 1);
         let turned = turned && is_worth(channels, taps);
         let copy = if self.reordered || turned { input.saturating_mul(channels[0]) } else { 0 };
         let results = if turned { out.saturating_mul(channels[1]) } else { 0 };
@@ -62,7 +62,8 @@ impl Geometry {
     pub(super) fn computed(&self) -> Geometry {
         let geometry = self.in_rows();
         let Geometry { input, out, weight, groups, .. } = geometry;
-        let worth = groups == 1 && is_worth(geometry.group_channels(), weight.area());
+        // A single pixel is in either order.
+        let worth = groups == 1 && out.area() > 1 && is_worth(geometry.group_channels(), weight.area());
         if !worth || Algorithm::of(&geometry) != Algorithm::Im2colNchw {
             return geometry;
         }
@@ -100,7 +101,7 @@ impl Bounds {
             groups: Some(groups),
             transposed,
             reordered: true,
-            channels_first: !out.is_channels_last(),
+            channels_last: out.is_channels_last() && out.area() > 1,
         }
     }
 }

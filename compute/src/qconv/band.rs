@@ -54,7 +54,7 @@ impl Shape {
         self.place(patches, [(order.rows - 1) * down, (order.columns - 1) * right]) + order.span()
     }
 
-    /// Where the groups of four inputs under a window are, if there are few.
+    /// Places of the groups of four inputs under a window, if there are few.
     pub fn offsets(&self, patches: &Patches<'_>) -> Option<Offsets> {
         let (order, [down, right]) = (&patches.order, patches.windows.dilation);
         let mut offsets = Offsets::default();

@@ -92,7 +92,7 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Windowe
     }
 }
 
-/// What windows over a band see, all of them equally much, so that one check is enough for the spans of all.
+/// Inputs that windows over a band see, all of them equally many, so that one check is enough for the spans of all.
 #[inline(always)]
 fn seen<'a, I, const R: usize>(band: &'a [I], places: &[usize; R], reach: usize) -> [&'a [I]; R] {
     let mut seen: [&[I]; R] = [&[]; R];

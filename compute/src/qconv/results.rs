@@ -1,4 +1,4 @@
-//! Where the results of a block of pixels go, and how they are made of sums.
+//! Places of the results of a block of pixels, which are made of sums.
 
 use super::requantise::{Epilogue, Images};
 use crate::simd::apart::each_row;

@@ -1,4 +1,4 @@
-//! Where groups of four inputs under a window are.
+//! Places of groups of four inputs under a window.
 
 use arrayvec::ArrayVec;
 

@@ -191,7 +191,7 @@ fn scratch_bytes(args: &Prepare<'_>, form: &Form) -> Result<usize, KernelError> 
         groups: args.int(FORWARD.groups)?.and_then(|groups| usize::try_from(groups).ok()),
         transposed,
         reordered: input.dim_order != out.dim_order,
-        channels_first: out.dim_order.is_sorted(),
+        channels_last: out.dim_order.last().is_some_and(|&dim| usize::from(dim) == usize::from(has_batch)),
     };
     Ok(bounds.scratch().saturating_mul(size_of::<f32>()))
 }
