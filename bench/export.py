@@ -2,8 +2,9 @@
 
 usage: python export.py [--onnx | --others | --more] FOLDER [NAME ...]
 
-With --others they are the models of `others.py`, with --more those of `more.py`. Needs executorch, torch and torchvision; with --onnx it writes NAME.onnx alone, for other engines,
-and needs onnx and onnxscript as well. Weights are random, with a fixed seed: what is measured is time.
+With --others they are the models of `others.py`, with --more those of `more.py`. Needs executorch, torch and torchvision; with
+--onnx it writes NAME.onnx alone, for other engines, and needs onnx and onnxscript as well. Weights are random, with a fixed seed:
+what is measured is time.
 """
 import os
 import sys

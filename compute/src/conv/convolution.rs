@@ -101,20 +101,19 @@ impl Convolution {
         out: &mut [f32],
     ) -> Result<(), Error> {
         assert!(addend.is_none_or(|addend| addend.len() == out.len()), "as many addends as results");
-        let (geometry, computed) = (&geometry.in_rows(), &geometry.computed());
-        if computed == geometry {
-            return self.run_computed(geometry, operands, addend, packed, scratch, out);
-        }
+        let here = addend.map_or(Addend::None, Addend::Here);
+        let geometry = &geometry.in_rows();
+        let Some(turned) = &geometry.turned() else {
+            return self.run_computed(geometry, operands, here, packed, scratch, out);
+        };
         let (_, input, scratch) = reordered(geometry, operands.input, scratch)?;
         let operands = &Operands { input, ..*operands };
-        if computed.out == geometry.out {
-            return self.run_computed(computed, operands, addend, packed, scratch, out);
+        if turned.out == geometry.out {
+            return self.run_computed(turned, operands, here, packed, scratch, out);
         }
-        let (results, scratch) = take(scratch, computed.out.batch.0 * computed.out.batch.1)?;
-        let epilogue = self.epilogue.take_if(|_| addend.is_some());
-        let done = self.run_computed(computed, operands, None, packed, scratch, results);
-        self.epilogue = self.epilogue.take().or(epilogue);
-        done?;
+        let (results, scratch) = take(scratch, turned.out.batch.0 * turned.out.batch.1)?;
+        let later = addend.map_or(Addend::None, |_| Addend::Later);
+        self.run_computed(turned, operands, later, packed, scratch, results)?;
         turned::write(results, &geometry.out, out);
         if let Some(addend) = addend {
             self.add(addend, out);
@@ -127,11 +126,16 @@ impl Convolution {
         &mut self,
         geometry: &Geometry,
         operands: &Operands<'_, f32>,
-        addend: Option<&[f32]>,
+        addend: Addend<'_>,
         packed: Option<&PackedWeight>,
         scratch: &mut [f32],
         out: &mut [f32],
     ) -> Result<(), Error> {
+        let (addend, is_last) = match addend {
+            Addend::None => (None, true),
+            Addend::Here(addend) => (Some(addend), true),
+            Addend::Later => (None, false),
+        };
         let algorithm = Algorithm::of(geometry);
         let mut packed = packed.filter(|packed| packed.fits(algorithm, geometry));
         if packed.is_none() && algorithm.packs() {
@@ -145,7 +149,7 @@ impl Convolution {
         // What loops do not add to results in registers is added to them in memory.
         let behind = addend
             .filter(|_| !matches!(packed.map(|packed| &packed.0), Some(Order::Blocks(_) | Order::Transformed(_))));
-        let epilogue = self.epilogue.clone().filter(|_| behind.is_none());
+        let epilogue = self.epilogue.clone().filter(|_| behind.is_none() && is_last);
         let finish = |out: &mut [f32]| epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
         match (algorithm, packed.map(|packed| &packed.0)) {
             (Algorithm::Direct, _) => {
@@ -191,6 +195,16 @@ impl Convolution {
             self.epilogue.iter().for_each(|epilogue| epilogue.in_place(out));
         });
     }
+}
+
+/// Numbers that are added to results, before the operations behind them.
+#[derive(Clone, Copy)]
+enum Addend<'a> {
+    None,
+    /// In the order of the results.
+    Here(&'a [f32]),
+    /// Added by the caller, who does the operations, too.
+    Later,
 }
 
 /// The weight of each group times the patches of the group's channels.
@@ -261,7 +275,7 @@ fn reordered<'a>(
 }
 
 /// So many elements of scratch memory, and the rest of it.
-fn take(scratch: &mut [f32], count: usize) -> Result<(&mut [f32], &mut [f32]), Error> {
-    let too_large = || Error::new(ErrorKind::Unsupported, "the image is larger than at load");
+pub(super) fn take(scratch: &mut [f32], count: usize) -> Result<(&mut [f32], &mut [f32]), Error> {
+    let too_large = || Error::new(ErrorKind::Unsupported, "a tensor is larger than at load");
     scratch.split_at_mut_checked(count).ok_or_else(too_large)
 }

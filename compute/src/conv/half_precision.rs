@@ -3,9 +3,9 @@
 
 use std::marker::PhantomData;
 
-use super::convolution::Convolution;
+use super::convolution::{self, Convolution};
 use super::geometry::{Geometry, Operands};
-use crate::error::{Error, ErrorKind, room};
+use crate::error::{Error, room};
 use crate::half::Narrow;
 
 /// A [`Convolution`] of floats that are computed with as `f32`.
@@ -65,9 +65,7 @@ fn widen<'s, T: Narrow>(scratch: &mut &'s mut [f32], from: &[T]) -> Result<&'s [
 }
 
 fn take<'s>(scratch: &mut &'s mut [f32], len: usize) -> Result<&'s mut [f32], Error> {
-    let (taken, rest) = std::mem::take(scratch)
-        .split_at_mut_checked(len)
-        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "a tensor is larger than at load"))?;
+    let (taken, rest) = convolution::take(std::mem::take(scratch), len)?;
     *scratch = rest;
     Ok(taken)
 }

@@ -61,19 +61,21 @@ impl Geometry {
     /// channels innermost, where that is faster than as the output has them.
     pub(super) fn computed(&self) -> Geometry {
         let geometry = self.in_rows();
-        let Geometry { input, out, weight, groups, .. } = geometry;
+        geometry.turned().unwrap_or(geometry)
+    }
+
+    /// Returns a convolution in rows with the channels of both images innermost, if that is faster.
+    pub(super) fn turned(&self) -> Option<Geometry> {
+        let Geometry { input, out, weight, groups, .. } = *self;
         // A single pixel is in either order.
-        let worth = groups == 1 && out.area() > 1 && is_worth(geometry.group_channels(), weight.area());
-        if !worth || Algorithm::of(&geometry) != Algorithm::Im2colNchw {
-            return geometry;
+        let worth = groups == 1 && out.area() > 1 && is_worth(self.group_channels(), weight.area());
+        if !worth || Algorithm::of(self) != Algorithm::Im2colNchw {
+            return None;
         }
         let [input, out] =
             [input, out].map(|images| Images::channels_last(images.batch.0, images.channels.0, images.sizes));
-        let turned = Geometry { input, out, ..geometry };
-        match Algorithm::of(&turned) {
-            Algorithm::Pixels | Algorithm::FewOutputs => turned,
-            _ => geometry,
-        }
+        let turned = Geometry { input, out, ..*self };
+        matches!(Algorithm::of(&turned), Algorithm::Pixels | Algorithm::FewOutputs).then_some(turned)
     }
 }
 

@@ -24,6 +24,7 @@ impl<B: Bytes, E: Epilogue, const C: usize, const R: usize> Apart<B> for Block<'
     }
 }
 
+/// Results of rows of inputs, [`Block`] and [`Lined`] alike.
 #[inline(always)]
 fn block<B: Bytes, E: Epilogue, const C: usize, const R: usize>(
     bytes: B,

@@ -152,7 +152,8 @@ impl<E: Epilogue> Piece<'_, E> {
     #[inline(always)]
     fn run_bands<B: Bytes>(mut self, bytes: B, shape: band::Shape, room: &mut [B::Input]) {
         let (patches, [line, step]) = (self.patches, shape.steps(self.patches));
-        let offsets = if B::ONE_BY_ONE { shape.offsets(patches) } else { None };
+        let one_by_one = B::ONE_BY_ONE && self.matrices().is_none();
+        let offsets = if one_by_one { shape.offsets(patches) } else { None };
         let mut row = 0;
         while row < self.pixels.len() {
             let first = patches.pixel(self.pixels.start + row);

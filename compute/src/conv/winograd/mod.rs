@@ -72,7 +72,7 @@ pub(super) fn pays(geometry: &Geometry) -> bool {
     let tiles = Tiling::of(geometry).count().next_multiple_of(LAST_ROWS);
     let definition = TAPS * out.area().max(READ);
     let products = POINTS * tiles.max(READ);
-    // Reading, adding up and writing the numbers of a tile: for each vector of results, and of inputs.
+    // Reading, adding up and writing the numbers of a tile: the fewer channels, the more of a product's time.
     let transforms = tiles as f64 * 140.0 * (1.0 / vectors + 1.0 / inputs);
     (products as f64 + transforms) * 1.1 < definition as f64
 }
